@@ -1,0 +1,140 @@
+#include "interp/interp.h"
+
+#include "interp/bind.h"
+
+namespace selkie::interp {
+namespace {
+
+class Evaluator final : public ir::EvalServices {
+ public:
+  Evaluator(const ir::Module& module, const Options& options) : module_(module), options_(options), random_(options.seed) {}
+
+  std::vector<HostValue> call(std::string_view function, std::vector<HostValue> arguments) override {
+    const ir::Function* callee = module_.find_function(function);
+    if (callee == nullptr) fail("there is no function @{}", function);
+    if (callee->body.parameters.size() != arguments.size())
+      fail("function @{} takes {} arguments, but {} are given", function, callee->body.parameters.size(), arguments.size());
+    if (++depth_ > options_.limits.call_depth) fail("calls are nested {} deep, which is the limit", options_.limits.call_depth);
+    // A call sees none of its caller's values.
+    Values outer = std::move(values_);
+    values_.clear();
+    std::vector<HostValue> results = run_region(callee->body, std::move(arguments));
+    values_ = std::move(outer);
+    --depth_;
+    return results;
+  }
+
+  std::vector<HostValue> run_region(const ir::Region& region, std::vector<HostValue> arguments) override {
+    record_path(region);
+    CHECK(region.parameters.size() == arguments.size());
+    for (size_t i = 0; i < arguments.size(); ++i) values_[region.parameters[i].get()] = std::move(arguments[i]);
+    const Releases& releases = releases_of(region);
+    for (size_t i = 0; i < region.nodes.size(); ++i) {
+      run_node(*region.nodes[i]);
+      for (const ir::Value* dead : releases[i]) values_.erase(dead);
+    }
+    std::vector<HostValue> results;
+    for (const ir::Value* value : region.yields) results.push_back(read(value));
+    for (const auto& node : region.nodes)
+      for (const auto& result : node->results) values_.erase(result.get());
+    for (const auto& parameter : region.parameters) values_.erase(parameter.get());
+    return results;
+  }
+
+  std::mt19937_64& random() override { return random_; }
+  const ir::RunLimits& limits() const override { return options_.limits; }
+
+ private:
+  using Values = std::unordered_map<const ir::Value*, HostValue>;
+  using Releases = std::vector<std::vector<const ir::Value*>>;  // per node: values of this region that nobody reads after it
+
+  const HostValue& read(const ir::Value* value) {
+    auto at = values_.find(value);
+    if (at == values_.end()) {
+      CHECK(value->constant != nullptr, "value %{} is read before it is made", value->name);
+      at = values_.emplace(value, value->constant->tensor()).first;
+    }
+    return at->second;
+  }
+
+  void run_node(const ir::Node& node) {
+    std::vector<HostValue> operands;
+    for (const ir::Value* operand : node.operands) operands.push_back(operand ? read(operand) : HostValue());
+    try {
+      ir::EvalContext context(*node.op, node.attrs, operands, node.results.size(), *this, &node);
+      std::vector<HostValue> results = ir::evaluate(context);
+      if (options_.observer) options_.observer(node, results);
+      for (size_t i = 0; i < results.size(); ++i) values_[node.results[i].get()] = std::move(results[i]);
+    } catch (Error& error) {
+      std::string shapes;
+      for (const HostValue& operand : operands) shapes += (shapes.empty() ? "" : ", ") + operand.describe();
+      error.note(fmt::format("in {} of {}", node.describe(), shapes.empty() ? "no operands" : shapes));
+      throw;
+    }
+  }
+
+  void record_path(const ir::Region& region) {
+    if (options_.path == nullptr || region.parent == nullptr) return;
+    const ir::Node& node = *region.parent;
+    size_t index = 0;
+    while (node.regions[index].get() != &region) ++index;
+    std::string name = node.source.empty() && !node.results.empty() ? node.results[0]->name : node.source;
+    std::string_view kind = node.op->regions[std::min(index, node.op->regions.size() - 1)].name;
+    std::vector<PathStep>& path = *options_.path;
+    for (size_t i = path.size(); i-- > 0;) {
+      if (path[i].node == name && path[i].region == kind) {
+        ++path[i].times;
+        return;
+      }
+    }
+    if (path.size() < max_path_steps) path.push_back({std::move(name), std::string(kind)});
+  }
+
+  const Releases& releases_of(const ir::Region& region) {
+    auto [at, fresh] = releases_.try_emplace(&region);
+    if (fresh) {
+      at->second.resize(region.nodes.size());
+      std::unordered_map<const ir::Value*, size_t> last_use;
+      for (const auto& parameter : region.parameters) last_use[parameter.get()] = 0;
+      for (size_t i = 0; i < region.nodes.size(); ++i) {
+        for (const auto& result : region.nodes[i]->results) last_use[result.get()] = i;
+        note_uses(*region.nodes[i], i, last_use);
+      }
+      for (const ir::Value* value : region.yields) last_use.erase(value);
+      for (const auto& [value, node] : last_use)
+        if (!region.nodes.empty()) at->second[node].push_back(value);
+    }
+    return at->second;
+  }
+
+  static void note_uses(const ir::Node& node, size_t index, std::unordered_map<const ir::Value*, size_t>& last_use) {
+    auto touch = [&](const ir::Value* value) {
+      if (auto at = last_use.find(value); at != last_use.end()) at->second = index;
+    };
+    for (const ir::Value* operand : node.operands) touch(operand);
+    for (const auto& region : node.regions) {
+      for (const auto& inner : region->nodes) note_uses(*inner, index, last_use);
+      for (const ir::Value* value : region->yields) touch(value);
+    }
+  }
+
+  const ir::Module& module_;
+  const Options& options_;
+  std::mt19937_64 random_;
+  Values values_;
+  std::unordered_map<const ir::Region*, Releases> releases_;
+  int64_t depth_ = 0;
+};
+
+}  // namespace
+
+std::vector<HostValue> run(const ir::Module& module, std::vector<HostValue> inputs, const Options& options) {
+  std::optional<MemoryBudget::Scope> scope;
+  if (options.memory_limit > 0) scope.emplace(std::make_shared<MemoryBudget>(options.memory_limit));
+  const ir::Function& main = module.main();
+  bind_inputs(main, inputs);
+  std::vector<HostValue> results = Evaluator(module, options).call("main", std::move(inputs));
+  return results;
+}
+
+}  // namespace selkie::interp

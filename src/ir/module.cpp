@@ -1,0 +1,120 @@
+#include "ir/module.h"
+
+#include <cstring>
+
+#include "base/convert.h"
+
+namespace selkie::ir {
+
+Value* Region::add_parameter(std::string name, Type type) {
+  parameters.push_back(std::make_unique<Value>(Value{std::move(name), std::move(type), nullptr, this, nullptr}));
+  return parameters.back().get();
+}
+
+Value* Node::add_result(std::string name, Type type) {
+  results.push_back(std::make_unique<Value>(Value{std::move(name), std::move(type), this, nullptr, nullptr}));
+  return results.back().get();
+}
+
+Region& Node::add_region() {
+  regions.push_back(std::make_unique<Region>());
+  regions.back()->parent = this;
+  return *regions.back();
+}
+
+std::string Node::describe() const {
+  if (source.empty() && !results.empty()) return fmt::format("node '%{}' ({})", results[0]->name, op->name);
+  return fmt::format("node '{}' ({})", source, op->name);
+}
+
+Tensor Constant::tensor() const {
+  if (in_memory) return *in_memory;
+  if (is_sub_byte(dtype)) return unpack_sub_byte(dtype, dims, raw.data(), raw.size());
+  size_t size = element_size(dtype);
+  int64_t count = element_count(dims);
+  CHECK(static_cast<size_t>(count) * size <= raw.size(), "constant @{}", value.name);
+  size_t alignment = dtype == DType::c128 ? 8 : size;
+  if (reinterpret_cast<uintptr_t>(raw.data()) % alignment == 0) return Tensor::view(dtype, dims, raw.data(), file);
+  Tensor copy(dtype, dims);
+  if (count > 0) std::memcpy(copy.mutable_bytes(), raw.data(), copy.byte_size());
+  return copy;
+}
+
+Function& Module::add_function(std::string name) {
+  functions_.push_back(std::make_unique<Function>(*symbols_));
+  functions_.back()->name = std::move(name);
+  return *functions_.back();
+}
+
+Function* Module::find_function(std::string_view name) const {
+  for (const auto& function : functions_)
+    if (function->name == name) return function.get();
+  return nullptr;
+}
+
+Function& Module::main() const {
+  Function* function = find_function("main");
+  if (function == nullptr) fail("the module has no function @main");
+  return *function;
+}
+
+Constant& Module::add_constant(std::string_view name) {
+  if (name.empty()) name = "c";
+  std::string unique(name);
+  while (constant_names_.contains(unique)) unique = fmt::format("{}_{}", name, constant_names_.find(name)->second++);
+  constant_names_.emplace(unique, 1);
+  constants_.push_back(std::make_unique<Constant>());
+  Constant& constant = *constants_.back();
+  constant.value.name = std::move(unique);
+  constant.value.constant = &constant;
+  return constant;
+}
+
+Value* Module::add_constant(std::string_view name, Tensor tensor) {
+  Constant& constant = add_constant(name);
+  constant.dtype = tensor.dtype();
+  constant.dims = tensor.dims();
+  SymDims dims;
+  for (int64_t d : tensor.dims()) dims.push_back(symbols_->constant(d));
+  constant.value.type = Type::tensor(tensor.dtype(), std::move(dims));
+  constant.in_memory = std::move(tensor);
+  return &constant.value;
+}
+
+void Module::erase_constants_if(const std::function<bool(const Constant&)>& unused) {
+  std::erase_if(constants_, [&](const auto& constant) { return unused(*constant); });
+}
+
+const DataType* Module::find_data_type(std::string_view name) const {
+  for (const DataType& type : data_types)
+    if (type.name == name) return &type;
+  return nullptr;
+}
+
+void for_each_node(Region& region, const std::function<void(Node&, Region&)>& f) {
+  for (auto& node : region.nodes) {
+    f(*node, region);
+    for (auto& inner : node->regions) for_each_node(*inner, f);
+  }
+}
+
+void for_each_node(const Region& region, const std::function<void(const Node&)>& f) {
+  for (const auto& node : region.nodes) {
+    f(*node);
+    for (const auto& inner : node->regions) for_each_node(static_cast<const Region&>(*inner), f);
+  }
+}
+
+void replace_uses(Region& region, const std::unordered_map<const Value*, Value*>& replacement) {
+  if (replacement.empty()) return;
+  auto replace = [&](Value*& use) {
+    for (auto at = replacement.find(use); at != replacement.end(); at = replacement.find(use)) use = at->second;
+  };
+  for (auto& node : region.nodes) {
+    for (Value*& operand : node->operands) replace(operand);
+    for (auto& inner : node->regions) replace_uses(*inner, replacement);
+  }
+  for (Value*& yield : region.yields) replace(yield);
+}
+
+}  // namespace selkie::ir

@@ -1,0 +1,117 @@
+// Element-wise operators of two operands with broadcasting: a table row each.
+#include <cmath>
+
+#include "ops/support/elementwise.h"
+#include "ops/support/record.h"
+
+namespace selkie::ops {
+namespace {
+
+// One function per wide type; null where the operator does not take such operands.
+struct Functions {
+  double (*real)(double, double) = nullptr;
+  int64_t (*integer)(int64_t, int64_t) = nullptr;
+  uint64_t (*natural)(uint64_t, uint64_t) = nullptr;
+};
+
+struct Row {
+  std::string_view name;
+  std::string_view onnx;
+  std::vector<int> versions;
+  std::string_view doc;
+  DTypeSet dtypes;
+  Functions f;
+};
+
+// Signed arithmetic that wraps, as the unsigned one does.
+int64_t wrap(uint64_t x) { return static_cast<int64_t>(x); }
+uint64_t bits(int64_t x) { return static_cast<uint64_t>(x); }
+
+int64_t divide(int64_t a, int64_t b) {
+  if (b == 0) fail("integer division by zero");
+  return b == -1 ? wrap(0 - bits(a)) : a / b;
+}
+uint64_t divide(uint64_t a, uint64_t b) {
+  if (b == 0) fail("integer division by zero");
+  return a / b;
+}
+
+// clang-format off
+std::vector<Row> rows() {
+  return {
+    {"add", "Add", {1, 6, 7, 13, 14}, "a + b", dtypes::numeric,
+     {[](double a, double b) { return a + b; }, [](int64_t a, int64_t b) { return wrap(bits(a) + bits(b)); },
+      [](uint64_t a, uint64_t b) { return a + b; }}},
+    {"and", "And", {1, 7}, "a ∧ b", dtypes::boolean, {.natural = [](uint64_t a, uint64_t b) { return a & b; }}},
+    {"bitwise_and", "BitwiseAnd", {18}, "a & b", dtypes::ints,
+     {nullptr, [](int64_t a, int64_t b) { return a & b; }, [](uint64_t a, uint64_t b) { return a & b; }}},
+    {"bitwise_or", "BitwiseOr", {18}, "a | b", dtypes::ints,
+     {nullptr, [](int64_t a, int64_t b) { return a | b; }, [](uint64_t a, uint64_t b) { return a | b; }}},
+    {"bitwise_xor", "BitwiseXor", {18}, "a ^ b", dtypes::ints,
+     {nullptr, [](int64_t a, int64_t b) { return a ^ b; }, [](uint64_t a, uint64_t b) { return a ^ b; }}},
+    {"div", "Div", {1, 6, 7, 13, 14}, "a / b; integers towards zero", dtypes::numeric,
+     {[](double a, double b) { return a / b; }, divide, divide}},
+    {"mul", "Mul", {1, 6, 7, 13, 14}, "a · b", dtypes::numeric,
+     {[](double a, double b) { return a * b; }, [](int64_t a, int64_t b) { return wrap(bits(a) * bits(b)); },
+      [](uint64_t a, uint64_t b) { return a * b; }}},
+    {"or", "Or", {1, 7}, "a ∨ b", dtypes::boolean, {.natural = [](uint64_t a, uint64_t b) { return a | b; }}},
+    {"prelu", "PRelu", {1, 6, 7, 9, 16}, "a where a ≥ 0, a · slope elsewhere", dtypes::floats | DTypeSet{DType::i32, DType::i64, DType::u32, DType::u64},
+     {[](double a, double b) { return a < 0 ? a * b : a; }, [](int64_t a, int64_t b) { return a < 0 ? wrap(bits(a) * bits(b)) : a; },
+      [](uint64_t a, uint64_t) { return a; }}},
+    {"sub", "Sub", {1, 6, 7, 13, 14}, "a − b", dtypes::numeric,
+     {[](double a, double b) { return a - b; }, [](int64_t a, int64_t b) { return wrap(bits(a) - bits(b)); },
+      [](uint64_t a, uint64_t b) { return a - b; }}},
+    {"xor", "Xor", {1, 7}, "a ⊕ b", dtypes::boolean, {.natural = [](uint64_t a, uint64_t b) { return a ^ b; }}},
+  };
+}
+// clang-format on
+
+void eval(const Functions& f, EvalContext& e) {
+  const Tensor& a = e.tensor(0);
+  const Tensor& b = e.tensor(1);
+  dispatch_number(a.dtype(), [&](auto tag) {
+    using W = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<W, double>) e.set(0, map_pairs<W>(a, b, a.dtype(), f.real));
+    else if constexpr (std::is_same_v<W, int64_t>) e.set(0, map_pairs<W>(a, b, a.dtype(), f.integer));
+    else e.set(0, map_pairs<W>(a, b, a.dtype(), f.natural));
+  });
+}
+
+OpDef record(const Row& row) {
+  TypeVar type{"T", row.dtypes};
+  bool reals = row.dtypes.contains(DType::f32);
+  bool booleans = row.dtypes.contains(DType::boolean);
+  return {
+      .name = row.name,
+      .onnx = {"", row.onnx, row.versions},
+      .doc = row.doc,
+      .operands = {{"a", type}, {"b", type}},
+      .results = {{"c", type}},
+      .dynamism = isdos(),
+      .mapping = Mapping::one_to_one,
+      .forward = broadcast_all,
+      .backward = later::rdp,
+      .value = later::rdp,
+      .eval = [f = row.f](EvalContext& e) { eval(f, e); },
+      .lower = later::cpu,
+      .grad = later::training,
+      .upgrades = {{7, legacy_broadcast}},
+      .samples = {{reals ? "$(f32[2, 3], f32[3])" : booleans ? "$(bool[2, 3], bool[3])" : "$(i32[2, 3], i32[3])",
+                   reals ? "f32[2, 3]" : booleans ? "bool[2, 3]" : "i32[2, 3]"},
+                  {reals ? "$(f32[2, 1], f32[1, 0])" : booleans ? "$(bool[2, 1], bool[1, 0])" : "$(i32[2, 1], i32[1, 0])",
+                   reals ? "f32[2, 0]" : booleans ? "bool[2, 0]" : "i32[2, 0]"},
+                  {reals ? "$(f32[2], f32[3])" : booleans ? "$(bool[2], bool[3])" : "$(i32[2], i32[3])",
+                   "error: do not broadcast"},
+                  {"$(str[2], str[2])", "error: must be one of"}},
+  };
+}
+
+}  // namespace
+
+std::vector<OpDef> binary_family() {
+  std::vector<OpDef> family;
+  for (const Row& row : rows()) family.push_back(record(row));
+  return family;
+}
+
+}  // namespace selkie::ops

@@ -1,0 +1,16 @@
+// Text about operators, generated from their records.
+#pragma once
+
+#include <string>
+
+#include "ir/op_def.h"
+
+namespace selkie::ops {
+
+// One operator: signature, attributes, dtypes, versions, dynamism, hooks.
+std::string describe(const ir::OpDef& op);
+
+// All of them, as docs/ops.md.
+std::string markdown();
+
+}  // namespace selkie::ops

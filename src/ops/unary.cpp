@@ -1,0 +1,151 @@
+// Element-wise operators of one operand: a table row each.
+#include <cmath>
+#include <numbers>
+
+#include "ops/support/elementwise.h"
+#include "ops/support/record.h"
+
+namespace selkie::ops {
+namespace {
+
+using Params = const float*;  // float attributes in the row's order
+using RealFunction = double (*)(double, Params);
+using IntFunction = int64_t (*)(int64_t);
+using NaturalFunction = uint64_t (*)(uint64_t);
+
+struct Row {
+  std::string_view name;
+  std::string_view onnx;
+  std::vector<int> versions;
+  std::string_view doc;
+  DTypeSet dtypes;
+  RealFunction real;
+  std::vector<ir::AttrDef> attrs = {};
+  // Exact forms for integers; those without one go through double.
+  IntFunction integer = nullptr;
+  NaturalFunction natural = nullptr;
+};
+
+double round_half_even(double x) { return x - std::remainder(x, 1.0); }
+double sigmoid(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
+double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
+int64_t wrapping_negate(int64_t x) { return static_cast<int64_t>(0 - static_cast<uint64_t>(x)); }
+
+const DTypeSet real = dtypes::floats;
+const DTypeSet signed_numbers = dtypes::floats | dtypes::signed_ints;
+
+// clang-format off
+std::vector<Row> rows() {
+  return {
+    {"abs", "Abs", {1, 6, 13}, "y = |x|", dtypes::numeric, [](double x, Params) { return std::fabs(x); }, {},
+     [](int64_t x) { return x < 0 ? wrapping_negate(x) : x; }, [](uint64_t x) { return x; }},
+    {"acos", "Acos", {7, 22}, "y = arccos x", real, [](double x, Params) { return std::acos(x); }},
+    {"acosh", "Acosh", {9, 22}, "y = arcosh x", real, [](double x, Params) { return std::acosh(x); }},
+    {"asin", "Asin", {7, 22}, "y = arcsin x", real, [](double x, Params) { return std::asin(x); }},
+    {"asinh", "Asinh", {9, 22}, "y = arsinh x", real, [](double x, Params) { return std::asinh(x); }},
+    {"atan", "Atan", {7, 22}, "y = arctan x", real, [](double x, Params) { return std::atan(x); }},
+    {"atanh", "Atanh", {9, 22}, "y = artanh x", real, [](double x, Params) { return std::atanh(x); }},
+    {"bitwise_not", "BitwiseNot", {18}, "y = ~x", dtypes::ints, nullptr, {}, [](int64_t x) { return ~x; },
+     [](uint64_t x) { return ~x; }},
+    {"ceil", "Ceil", {1, 6, 13}, "the least integer not below x", real, [](double x, Params) { return std::ceil(x); }},
+    {"celu", "Celu", {12}, "y = max(x, 0) + min(alpha·(exp(x/alpha) − 1), 0)", dtypes::f32,
+     [](double x, Params p) { return std::max(x, 0.0) + std::min(0.0, p[0] * std::expm1(x / p[0])); },
+     {float_attr("alpha", 1)}},
+    {"cos", "Cos", {7, 22}, "y = cos x", real, [](double x, Params) { return std::cos(x); }},
+    {"cosh", "Cosh", {9, 22}, "y = cosh x", real, [](double x, Params) { return std::cosh(x); }},
+    {"elu", "Elu", {1, 6, 22}, "x where x > 0, alpha·(exp x − 1) elsewhere", real,
+     [](double x, Params p) { return x > 0 ? x : p[0] * std::expm1(x); }, {float_attr("alpha", 1)}},
+    {"erf", "Erf", {9, 13}, "the error function", dtypes::numeric, [](double x, Params) { return std::erf(x); }},
+    {"exp", "Exp", {1, 6, 13}, "y = exp x", real, [](double x, Params) { return std::exp(x); }},
+    {"floor", "Floor", {1, 6, 13}, "the greatest integer not above x", real, [](double x, Params) { return std::floor(x); }},
+    {"hard_sigmoid", "HardSigmoid", {1, 6, 22}, "y = max(0, min(1, alpha·x + beta))", real,
+     [](double x, Params p) { return std::max(0.0, std::min(1.0, p[0] * x + p[1])); },
+     {float_attr("alpha", 0.2f), float_attr("beta", 0.5f)}},
+    {"hard_swish", "HardSwish", {14, 22}, "y = x·max(0, min(1, x/6 + 1/2))", real,
+     [](double x, Params) { return x * std::max(0.0, std::min(1.0, x / 6 + 0.5)); }},
+    {"leaky_relu", "LeakyRelu", {1, 6, 16}, "x where x ≥ 0, alpha·x elsewhere", real,
+     [](double x, Params p) { return x >= 0 ? x : p[0] * x; }, {float_attr("alpha", 0.01f)}},
+    {"log", "Log", {1, 6, 13}, "the natural logarithm", real, [](double x, Params) { return std::log(x); }},
+    {"mish", "Mish", {18, 22}, "y = x·tanh(softplus x)", real, [](double x, Params) { return x * std::tanh(softplus(x)); }},
+    {"neg", "Neg", {1, 6, 13}, "y = −x", signed_numbers, [](double x, Params) { return -x; }, {}, wrapping_negate},
+    {"reciprocal", "Reciprocal", {1, 6, 13}, "y = 1/x", real, [](double x, Params) { return 1 / x; }},
+    {"relu", "Relu", {1, 6, 13, 14}, "y = max(x, 0)", signed_numbers,
+     [](double x, Params) { return x > 0 || std::isnan(x) ? x : 0.0; }, {}, [](int64_t x) { return std::max<int64_t>(x, 0); }},
+    {"round", "Round", {11, 22}, "to the nearest integer, halves to even", real,
+     [](double x, Params) { return std::isfinite(x) ? round_half_even(x) : x; }},
+    {"selu", "Selu", {1, 6, 22}, "gamma·x where x > 0, gamma·alpha·(exp x − 1) elsewhere", real,
+     [](double x, Params p) { return p[1] * (x > 0 ? x : p[0] * std::expm1(x)); },
+     {float_attr("alpha", 1.67326319217681884765625f), float_attr("gamma", 1.05070102214813232421875f)}},
+    {"shrink", "Shrink", {9}, "x + bias below −lambd, x − bias above lambd, 0 between", dtypes::numeric,
+     [](double x, Params p) { return x < -p[1] ? x + p[0] : x > p[1] ? x - p[0] : 0.0; },
+     {float_attr("bias", 0), float_attr("lambd", 0.5f)}},
+    {"sigmoid", "Sigmoid", {1, 6, 13}, "y = 1/(1 + exp(−x))", real, [](double x, Params) { return sigmoid(x); }},
+    {"sign", "Sign", {9, 13}, "−1, 0 or 1", dtypes::numeric,
+     [](double x, Params) { return std::isnan(x) ? x : static_cast<double>((x > 0) - (x < 0)); }, {},
+     [](int64_t x) { return int64_t{(x > 0) - (x < 0)}; }, [](uint64_t x) { return uint64_t{x > 0}; }},
+    {"sin", "Sin", {7, 22}, "y = sin x", real, [](double x, Params) { return std::sin(x); }},
+    {"sinh", "Sinh", {9, 22}, "y = sinh x", real, [](double x, Params) { return std::sinh(x); }},
+    {"softplus", "Softplus", {1, 22}, "y = log(1 + exp x)", real, [](double x, Params) { return softplus(x); }},
+    {"softsign", "Softsign", {1, 22}, "y = x/(1 + |x|)", real, [](double x, Params) { return x / (1 + std::fabs(x)); }},
+    {"sqrt", "Sqrt", {1, 6, 13}, "the square root", real, [](double x, Params) { return std::sqrt(x); }},
+    {"swish", "Swish", {24}, "y = x·sigmoid(alpha·x)", real, [](double x, Params p) { return x * sigmoid(p[0] * x); },
+     {float_attr("alpha", 1)}},
+    {"tan", "Tan", {7, 22}, "y = tan x", real, [](double x, Params) { return std::tan(x); }},
+    {"tanh", "Tanh", {1, 6, 13}, "y = tanh x", real, [](double x, Params) { return std::tanh(x); }},
+    {"thresholded_relu", "ThresholdedRelu", {10, 22}, "x where x > alpha, 0 elsewhere", real,
+     [](double x, Params p) { return x > p[0] ? x : 0.0; }, {float_attr("alpha", 1)}},
+  };
+}
+// clang-format on
+
+void eval(const Row& row, EvalContext& e) {
+  const Tensor& x = e.tensor(0);
+  if (row.integer != nullptr && is_signed_integer(x.dtype())) {
+    e.set(0, map_elements<int64_t>(x, x.dtype(), row.integer));
+    return;
+  }
+  if (row.natural != nullptr && is_unsigned_integer(x.dtype())) {
+    e.set(0, map_elements<uint64_t>(x, x.dtype(), row.natural));
+    return;
+  }
+  std::vector<float> params;
+  for (const ir::AttrDef& attr : row.attrs) params.push_back(e.attr_float(attr.name));
+  e.set(0, map_elements<double>(x, x.dtype(), [&](double v) { return row.real(v, params.data()); }));
+}
+
+OpDef record(const Row& row) {
+  TypeVar type{"T", row.dtypes};
+  return {
+      .name = row.name,
+      .onnx = {"", row.onnx, row.versions},
+      .doc = row.doc,
+      .operands = {{"x", type}},
+      .results = {{"y", type}},
+      .attrs = row.attrs,
+      .dynamism = isdos(),
+      .mapping = Mapping::one_to_one,
+      .forward = same_as_first,
+      .backward = later::rdp,
+      .value = later::rdp,
+      .eval = [row](EvalContext& e) { eval(row, e); },
+      .lower = later::cpu,
+      .grad = later::training,
+      .upgrades = {{6, drop_attrs({"consumed_inputs"})}},
+      .samples = {{row.dtypes.contains(DType::f32) ? "$(f32[2, 3])" : "$(i32[2, 3])",
+                   row.dtypes.contains(DType::f32) ? "f32[2, 3]" : "i32[2, 3]"},
+                  {row.dtypes.contains(DType::f32) ? "$(f32[0, 3])" : "$(i32[0, 3])",
+                   row.dtypes.contains(DType::f32) ? "f32[0, 3]" : "i32[0, 3]"},
+                  {"$(str[2])", "error: must be one of"},
+                  {"$()", "error: at least 1"}},
+  };
+}
+
+}  // namespace
+
+std::vector<OpDef> unary_family() {
+  std::vector<OpDef> family;
+  for (const Row& row : rows()) family.push_back(record(row));
+  return family;
+}
+
+}  // namespace selkie::ops

@@ -1,0 +1,81 @@
+// fold_constants: evaluates what is known before the run.
+#include <algorithm>
+
+#include "interp/interp.h"
+#include "ir/module.h"
+
+namespace selkie::passes {
+namespace {
+
+// Larger results stay as they are: a model must not grow by being folded.
+constexpr int64_t max_elements = 1 << 16;
+
+class NoServices final : public ir::EvalServices {
+ public:
+  std::vector<HostValue> run_region(const ir::Region&, std::vector<HostValue>) override { fail("no regions here"); }
+  std::vector<HostValue> call(std::string_view, std::vector<HostValue>) override { fail("no functions here"); }
+  std::mt19937_64& random() override { fail("no random numbers here"); }
+  const ir::RunLimits& limits() const override { return limits_; }
+
+ private:
+  ir::RunLimits limits_;
+};
+
+bool foldable(const ir::Node& node) {
+  if (!node.op->deterministic || !node.regions.empty() || !node.op->eval || node.operands.empty()) return false;
+  return std::all_of(node.operands.begin(), node.operands.end(),
+                     [](const ir::Value* v) { return v == nullptr || v->constant != nullptr; });
+}
+
+// The results as tensors, or nothing if the node fails (it then fails at run time, if it is reached) or gives too much.
+std::optional<std::vector<Tensor>> fold(const ir::Node& node) {
+  MemoryBudget::Scope scope(std::make_shared<MemoryBudget>(int64_t{1} << 28));
+  NoServices services;
+  std::vector<HostValue> operands;
+  for (const ir::Value* v : node.operands) operands.push_back(v ? HostValue(v->constant->tensor()) : HostValue());
+  try {
+    ir::EvalContext context(*node.op, node.attrs, operands, node.results.size(), services, &node);
+    std::vector<Tensor> tensors;
+    for (const HostValue& value : ir::evaluate(context)) {
+      if (value.is_absent()) tensors.emplace_back();
+      else if (!value.is_tensor() || value.tensor().count() > max_elements) return std::nullopt;
+      else tensors.push_back(value.tensor());
+    }
+    return tensors;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+bool fold_region(ir::Module& module, ir::Region& region) {
+  bool changed = false;
+  std::unordered_map<const ir::Value*, ir::Value*> replacement;
+  for (auto& node : region.nodes) {
+    for (ir::Value*& operand : node->operands)
+      if (auto at = replacement.find(operand); at != replacement.end()) operand = at->second;
+    for (auto& inner : node->regions) {
+      replace_uses(*inner, replacement);
+      changed = fold_region(module, *inner) || changed;
+    }
+    if (!foldable(*node)) continue;
+    std::optional<std::vector<Tensor>> results = fold(*node);
+    if (!results) continue;
+    for (size_t i = 0; i < results->size(); ++i)
+      replacement[node->results[i].get()] = module.add_constant(node->results[i]->name, std::move((*results)[i]));
+    changed = true;
+  }
+  replace_uses(region, replacement);
+  // The folded nodes go now, so that a second run finds nothing to do.
+  std::erase_if(region.nodes, [&](const auto& node) { return !node->results.empty() && replacement.contains(node->results[0].get()); });
+  return changed;
+}
+
+}  // namespace
+
+bool fold_constants(ir::Module& module) {
+  bool changed = false;
+  for (const auto& function : module.functions()) changed = fold_region(module, function->body) || changed;
+  return changed;
+}
+
+}  // namespace selkie::passes

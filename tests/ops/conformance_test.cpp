@@ -1,0 +1,258 @@
+// Conformance of every operator, generated from its record: nobody writes these tests, a record's samples are enough.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/convert.h"
+#include "interp/interp.h"
+#include "ir/forward_context.h"
+#include "ir/signature.h"
+#include "ir/text_reader.h"
+#include "ops/registry.h"
+#include "sample.h"
+
+namespace selkie::tests {
+namespace {
+
+class Operator : public testing::TestWithParam<const ir::OpDef*> {
+ protected:
+  std::vector<ParsedSample> samples(bool good) {
+    std::vector<ParsedSample> out;
+    for (const ir::Sample& s : GetParam()->samples) {
+      ParsedSample parsed = parse_sample(*GetParam(), s);
+      if (parsed.good() == good) out.push_back(std::move(parsed));
+    }
+    return out;
+  }
+};
+
+std::vector<HostValue> run(const ParsedSample& sample, uint64_t seed = 1) {
+  return interp::run(*sample.module(), sample.inputs(seed));
+}
+
+// The shapes of all tensors in a value, as text.
+std::string shapes(const HostValue& value) {
+  if (value.is_absent()) return "absent";
+  if (value.is_tensor()) return to_string(value.tensor().dims());
+  if (!value.is_sequence()) return "other";
+  std::string out = "seq";
+  for (const HostValue& item : value.sequence()) out += shapes(item);
+  return out;
+}
+
+void expect_matches(const HostValue& actual, const SampleOperand& expected) {
+  if (expected.absent) return;
+  if (expected.kind == SampleOperand::Kind::sequence) {
+    ASSERT_TRUE(actual.is_sequence()) << actual.describe();
+    ASSERT_EQ(actual.sequence().size(), expected.items.size());
+    for (size_t i = 0; i < expected.items.size(); ++i) expect_matches(actual.sequence()[i], expected.items[i]);
+    return;
+  }
+  if (expected.kind == SampleOperand::Kind::optional) {
+    ASSERT_TRUE(actual.is_optional()) << actual.describe();
+    ASSERT_EQ(actual.optional().value != nullptr, !expected.items.empty());
+    if (!expected.items.empty()) expect_matches(*actual.optional().value, expected.items[0]);
+    return;
+  }
+  ASSERT_TRUE(actual.is_tensor()) << actual.describe();
+  EXPECT_EQ(name(actual.tensor().dtype()), name(*expected.dtype));
+  EXPECT_EQ(to_string(actual.tensor().dims()), to_string(expected.dims));
+  if (!expected.has_contents || testing::Test::HasFailure()) return;
+  std::mt19937_64 random;
+  Tensor wanted = expected.make(random).tensor();
+  if (!is_float(wanted.dtype())) {
+    EXPECT_EQ(ir::spell_elements(actual.tensor()), expected.elements_text);
+    return;
+  }
+  std::vector<double> a = widen<double>(actual.tensor());
+  std::vector<double> e = widen<double>(wanted);
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!(std::isnan(a[i]) && std::isnan(e[i])) && a[i] != e[i]) EXPECT_NEAR(a[i], e[i], 1e-5 * std::max(1.0, std::fabs(e[i]))) << "element " << i;
+}
+
+TEST_P(Operator, RecordIsConsistent) {
+  const ir::OpDef& op = *GetParam();
+  EXPECT_FALSE(op.doc.empty());
+  EXPECT_TRUE(std::is_sorted(op.onnx.versions.begin(), op.onnx.versions.end()));
+  if (!op.onnx.name.empty()) EXPECT_FALSE(op.onnx.versions.empty());
+  for (std::string_view cause : op.dynamism.causes)
+    EXPECT_TRUE(std::any_of(op.operands.begin(), op.operands.end(), [&](const auto& o) { return o.name == cause; }))
+        << "cause '" << cause << "' is no operand";
+  for (const auto* list : {&op.operands, &op.results})
+    for (size_t i = 0; i + 1 < list->size(); ++i) EXPECT_NE((*list)[i].arity, ir::Arity::variadic) << "only the last may repeat";
+  for (const ir::AttrDef& a : op.attrs)
+    if (a.fallback) EXPECT_EQ(ir::kind_of(*a.fallback), a.kind) << a.name;
+  EXPECT_TRUE(std::is_sorted(op.upgrades.begin(), op.upgrades.end(), [](auto& a, auto& b) { return a.version < b.version; }));
+  bool has_good = op.name == "call" || !samples(true).empty();
+  EXPECT_TRUE(has_good) << "a record needs at least one good sample";
+}
+
+TEST_P(Operator, GoodSamplesGiveWhatTheySay) {
+  for (const ParsedSample& sample : samples(true)) {
+    SCOPED_TRACE(sample.module() ? GetParam()->name : "");
+    std::vector<HostValue> results = run(sample);
+    ASSERT_EQ(results.size(), sample.expected.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      SCOPED_TRACE(fmt::format("result {} of {} {}", i, GetParam()->name, sample.rest));
+      expect_matches(results[i], sample.expected[i]);
+    }
+  }
+}
+
+TEST_P(Operator, BadSamplesNameTheOperator) {
+  for (const ParsedSample& sample : samples(false)) {
+    try {
+      run(sample);
+      ADD_FAILURE() << "no error, but one with '" << sample.error << "' was expected";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(sample.error), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(GetParam()->name), std::string::npos) << error.what();
+    }
+  }
+}
+
+// Types and known contents of a sample's operands, with dims as numbers or as one symbol each.
+struct ForwardInput {
+  std::vector<ir::Type> types;
+  std::vector<std::optional<ir::SymElements>> contents;
+  std::map<std::string, int64_t, std::less<>> bindings;
+};
+
+ForwardInput forward_input(const ParsedSample& sample, sym::Context& symbols, bool symbolic) {
+  ForwardInput out;
+  std::mt19937_64 random(1);
+  for (size_t i = 0; i < sample.operands.size(); ++i) {
+    const SampleOperand& operand = sample.operands[i];
+    out.contents.emplace_back();
+    if (operand.absent || !operand.dtype) {
+      out.types.emplace_back();
+      continue;
+    }
+    bool known = operand.has_contents && is_integer(*operand.dtype) && operand.dims.size() <= 1;
+    ir::SymDims dims;
+    for (size_t axis = 0; axis < operand.dims.size(); ++axis) {
+      if (!symbolic || known) {
+        dims.push_back(symbols.constant(operand.dims[axis]));
+      } else {
+        std::string name = fmt::format("d{}_{}", i, axis);
+        out.bindings[name] = operand.dims[axis];
+        dims.push_back(symbols.symbol(name));
+      }
+    }
+    out.types.push_back(ir::Type::tensor(*operand.dtype, dims));
+    if (known) {
+      out.contents.back().emplace();
+      for (int64_t v : ints_of(operand.make(random).tensor())) out.contents.back()->push_back(symbols.constant(v));
+    }
+  }
+  return out;
+}
+
+// Every dim that `forward` claims must be the one that `eval` gives; fresh symbols claim nothing.
+void expect_forward_holds(const ParsedSample& sample, const std::vector<HostValue>& results, bool symbolic) {
+  sym::Context symbols;
+  sym::Facts facts(symbols);
+  ForwardInput input = forward_input(sample, symbols, symbolic);
+  auto module = sample.module();
+  const ir::Node& node = *module->main().body.nodes[0];
+  ir::ForwardContext context(*sample.op, node.attrs, input.types, input.contents, results.size(), symbols, facts);
+  std::vector<ir::Type> types = sample.op->forward(context);
+  ASSERT_GE(types.size(), results.size()) << "forward gives too few results";
+  auto lookup = [&](std::string_view name) -> std::optional<int64_t> {
+    auto at = input.bindings.find(name);
+    return at == input.bindings.end() ? std::nullopt : std::optional(at->second);
+  };
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].is_tensor() || types[i].is_unknown()) continue;
+    const Tensor& actual = results[i].tensor();
+    EXPECT_EQ(name(types[i].dtype), name(actual.dtype())) << "result " << i;
+    if (!types[i].dims) continue;
+    ASSERT_EQ(types[i].dims->size(), actual.dims().size()) << to_string(types[i]) << " for " << results[i].describe();
+    for (size_t axis = 0; axis < actual.dims().size(); ++axis) {
+      std::optional<int64_t> claimed = sym::evaluate((*types[i].dims)[axis], lookup);
+      if (claimed) EXPECT_EQ(*claimed, actual.dims()[axis]) << to_string(types[i]) << " for " << results[i].describe();
+    }
+  }
+}
+
+TEST_P(Operator, ForwardAgreesWithEval) {
+  if (!GetParam()->forward) GTEST_SKIP() << GetParam()->forward.reason();
+  for (const ParsedSample& sample : samples(true)) {
+    SCOPED_TRACE(fmt::format("{} {}", GetParam()->name, sample.rest));
+    std::vector<HostValue> results = run(sample);
+    expect_forward_holds(sample, results, false);
+    expect_forward_holds(sample, results, true);
+  }
+}
+
+TEST_P(Operator, ValuesThatAreNoCausesDoNotReachTheShape) {
+  const ir::OpDef& op = *GetParam();
+  if (op.dynamism.cls == ir::DynamismClass::edo) return;
+  for (const ParsedSample& sample : samples(true)) {
+    std::vector<HostValue> inputs = sample.inputs(1);
+    std::vector<HostValue> results = run(sample);
+    size_t at = 0;
+    for (size_t i = 0; i < sample.operands.size(); ++i) {
+      if (sample.operands[i].absent) continue;
+      size_t index = at++;
+      std::string_view name = ir::operand_record(op.operands, i)->name;
+      bool cause = std::find(op.dynamism.causes.begin(), op.dynamism.causes.end(), name) != op.dynamism.causes.end();
+      if (cause || !inputs[index].is_tensor() || inputs[index].tensor().dtype() == DType::str) continue;
+      const Tensor& t = inputs[index].tensor();
+      std::vector<std::complex<double>> values = widen<std::complex<double>>(t);
+      std::reverse(values.begin(), values.end());
+      if (is_float(t.dtype()) || is_complex(t.dtype()))
+        for (auto& v : values) v *= 0.5;
+      std::vector<HostValue> changed = inputs;
+      changed[index] = narrow<std::complex<double>>(values, t.dtype(), t.dims());
+      std::vector<HostValue> others;
+      try {
+        others = interp::run(*sample.module(), changed);
+      } catch (const Error&) {
+        continue;  // the changed values may be out of range, which says nothing about shapes
+      }
+      for (size_t r = 0; r < results.size(); ++r)
+        EXPECT_EQ(shapes(others[r]), shapes(results[r])) << "operand '" << name << "' is not declared as a cause";
+    }
+  }
+}
+
+TEST_P(Operator, TakesEveryDTypeItDeclares) {
+  const ir::OpDef& op = *GetParam();
+  if (op.name == "call") return;
+  for (const ir::Operand& record : op.operands) {
+    if (record.container != ir::Container::tensor) continue;
+    for (const DTypeInfo& row : all_dtypes()) {
+      if (!record.type.dtypes.contains(row.dtype)) continue;
+      size_t tried = 0;
+      std::string problem;
+      for (ParsedSample sample : samples(true)) {
+        bool uses = false;
+        for (size_t i = 0; i < sample.operands.size(); ++i) {
+          SampleOperand& operand = sample.operands[i];
+          const ir::Operand* r = ir::operand_record(op.operands, i);
+          if (operand.absent || !operand.dtype || r->type.name != record.type.name) continue;
+          operand.dtype = row.dtype;
+          uses = true;
+        }
+        if (!uses) continue;
+        try {
+          std::vector<HostValue> inputs = sample.inputs(1);  // fails if written contents are none of this dtype
+          ++tried;
+          interp::run(*sample.module(), inputs);
+          problem.clear();
+          break;
+        } catch (const Error& error) {
+          problem = error.what();
+        }
+      }
+      if (tried > 0) EXPECT_EQ(problem, "") << "operand '" << record.name << "' as " << row.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Operator, testing::ValuesIn(ops::op_set().all()),
+                         [](const auto& test) { return std::string(test.param->name); });
+
+}  // namespace
+}  // namespace selkie::tests

@@ -1,0 +1,31 @@
+// The subcommands of the CLI. Each adds itself to the application and leaves what to do in `action`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "ir/module.h"
+
+namespace selkie::cli {
+
+// Returns the exit code.
+using Action = std::function<int()>;
+
+void add_check(CLI::App& app, Action& action);
+void add_ops(CLI::App& app, Action& action);
+void add_opt(CLI::App& app, Action& action);
+void add_passes(CLI::App& app, Action& action);
+void add_run(CLI::App& app, Action& action);
+void add_verify(CLI::App& app, Action& action);
+
+// A model from a file: ONNX, or text IR if the name ends in .sk.
+std::unique_ptr<ir::Module> load_model(const std::string& path);
+
+std::string json_quote(std::string_view text);
+
+// Fails unless the target is one that this build has.
+void check_target(const std::string& target);
+
+}  // namespace selkie::cli

@@ -1,0 +1,122 @@
+// selkie check, opt, ops and passes: commands that look at a model or at Selkie itself.
+#include <algorithm>
+#include <map>
+
+#include "commands.h"
+#include "ir/print.h"
+#include "ir/signature.h"
+#include "ops/docs.h"
+#include "ops/registry.h"
+#include "passes/pass.h"
+
+namespace selkie::cli {
+namespace {
+
+int check(const std::string& path, bool json) {
+  auto module = load_model(path);
+  const ir::Function& main = module->main();
+  std::map<std::string_view, int64_t> counts;
+  int64_t nodes = 0;
+  for (const auto& function : module->functions())
+    ir::for_each_node(static_cast<const ir::Region&>(function->body), [&](const ir::Node& node) {
+      ++counts[node.op->name];
+      ++nodes;
+    });
+  int64_t bytes = 0;
+  for (const auto& constant : module->constants())
+    bytes += constant->dtype == DType::str ? 0 : element_count(constant->dims) * info(constant->dtype).bits / 8;
+  auto types = [&](auto&& names, auto&& type_of, size_t count) {
+    std::string out;
+    for (size_t i = 0; i < count; ++i)
+      out += json ? fmt::format("{}{{\"name\": {}, \"type\": {}}}", i ? ", " : "", json_quote(names(i)), json_quote(to_string(type_of(i))))
+                  : fmt::format("  {}: {}\n", names(i), to_string(type_of(i)));
+    return out;
+  };
+  const auto& parameters = main.body.parameters;
+  std::string inputs = types([&](size_t i) { return parameters[i]->name; }, [&](size_t i) { return parameters[i]->type; }, parameters.size());
+  std::string outputs = types([&](size_t i) { return main.result_names[i]; }, [&](size_t i) { return main.result_types[i]; }, main.result_types.size());
+  if (json) {
+    std::string ops;
+    for (const auto& [name, count] : counts) ops += fmt::format("{}{}: {}", ops.empty() ? "" : ", ", json_quote(name), count);
+    fmt::print("{{\"inputs\": [{}], \"outputs\": [{}], \"nodes\": {}, \"functions\": {}, \"constants\": {}, \"constant_bytes\": {}, \"operators\": {{{}}}}}\n",
+               inputs, outputs, nodes, module->functions().size(), module->constants().size(), bytes, ops);
+    return 0;
+  }
+  fmt::print("{} is valid: {} nodes in {} functions, {} constants of {} bytes\ninputs:\n{}outputs:\n{}operators:\n", path, nodes,
+             module->functions().size(), module->constants().size(), bytes, inputs, outputs);
+  for (const auto& [name, count] : counts) fmt::print("  {:6} {}\n", count, name);
+  return 0;
+}
+
+int opt(const std::string& path, const std::vector<std::string>& names) {
+  std::vector<const passes::Pass*> chosen;
+  for (const std::string& name : names) {
+    chosen.push_back(passes::find_pass(name));
+    if (chosen.back() == nullptr) fail("there is no pass '{}'; 'selkie passes' lists them", name);
+  }
+  auto module = load_model(path);
+  for (const passes::Pass* pass : chosen) passes::run_pass(*pass, *module);
+  fmt::print("{}", ir::print(*module));
+  return 0;
+}
+
+int list_ops(const std::string& name, bool markdown) {
+  if (markdown) {
+    fmt::print("{}", ops::markdown());
+    return 0;
+  }
+  const ir::OpSet& set = ops::op_set();
+  if (name.empty()) {
+    for (const ir::OpDef* op : set.all()) fmt::print("{:32} {:7} {}\n", op->name, ir::name(op->dynamism.cls), op->doc);
+    return 0;
+  }
+  bool found = false;
+  for (const ir::OpDef* op : set.all()) {
+    if (op->name != name && op->onnx.name != name) continue;
+    found = true;
+    fmt::print("{}", ops::describe(*op));
+  }
+  if (!found) fail("there is no operator '{}'", name);
+  return 0;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Action& action) {
+  auto path = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("check", "Import and verify a model, and say what is in it");
+  command->add_option("MODEL", *path, "An ONNX model, or text IR (.sk)")->required();
+  command->add_flag("--json", *json, "Machine-readable output");
+  command->callback([=, &action] { action = [=] { return check(*path, *json); }; });
+}
+
+void add_opt(CLI::App& app, Action& action) {
+  auto path = std::make_shared<std::string>();
+  auto names = std::make_shared<std::vector<std::string>>();
+  CLI::App* command = app.add_subcommand("opt", "Run passes over a model and print its text IR");
+  command->add_option("MODEL", *path, "An ONNX model, or text IR (.sk)")->required();
+  command->add_option("-p,--pass", *names, "A pass to run; may be given several times, in order");
+  command->callback([=, &action] { action = [=] { return opt(*path, *names); }; });
+}
+
+void add_ops(CLI::App& app, Action& action) {
+  auto name = std::make_shared<std::string>();
+  auto markdown = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("ops", "List the operators, or show one");
+  command->add_option("NAME", *name, "Selkie's or ONNX's name of an operator");
+  command->add_flag("--markdown", *markdown, "Print docs/ops.md");
+  command->callback([=, &action] { action = [=] { return list_ops(*name, *markdown); }; });
+}
+
+void add_passes(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("passes", "List the passes");
+  command->callback([&action] {
+    action = [] {
+      for (const passes::Pass& pass : passes::all_passes()) fmt::print("{:20} {}\n", pass.name, pass.contract);
+      return 0;
+    };
+  });
+}
+
+}  // namespace selkie::cli

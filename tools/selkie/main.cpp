@@ -1,0 +1,87 @@
+// The command line of Selkie. Errors of the user's end with exit code 1, bugs of ours with 70.
+#include <cstdio>
+#include <fstream>
+#include <new>
+#include <sstream>
+
+#include "commands.h"
+#include "ir/parse.h"
+#include "ir/verify.h"
+#include "onnx/import.h"
+#include "ops/registry.h"
+
+namespace selkie::cli {
+
+std::unique_ptr<ir::Module> load_model(const std::string& path) {
+  if (!path.ends_with(".sk")) return onnx::import_file(path, ops::op_set());
+  std::ifstream in(path);
+  if (!in) fail("cannot open '{}'", path);
+  std::stringstream text;
+  text << in.rdbuf();
+  auto module = ir::parse(text.str(), ops::op_set(), path);
+  ir::verify(*module);
+  return module;
+}
+
+std::string json_quote(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += std::string{'\\', c};
+    else if (c == '\n') out += "\\n";
+    else if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    else out += c;
+  }
+  return out + '"';
+}
+
+void check_target(const std::string& target) {
+  if (target == "cpu") fail("target 'cpu' is not part of this version yet; use --target ref");
+  if (target != "ref") fail("unknown target '{}': known are ref and cpu", target);
+}
+
+namespace {
+
+int run(int argc, char** argv) {
+  CLI::App app("Selkie: a compiler and runtime for dynamic neural networks", "selkie");
+  app.set_version_flag("--version", "selkie " SELKIE_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Examples:\n"
+      "  selkie run model.onnx --input x=random:1x3x224x224\n"
+      "  selkie check model.onnx\n"
+      "  selkie opt model.onnx --pass fold_constants --pass dead_code\n"
+      "  selkie verify path/to/onnx/backend/test/data/node --jobs 2");
+  Action action;
+  add_run(app, action);
+  add_verify(app, action);
+  add_check(app, action);
+  add_opt(app, action);
+  add_ops(app, action);
+  add_passes(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // CLI11 prints help to stdout and complaints to stderr; its own codes become ours.
+    return app.exit(error) == 0 ? 0 : 1;
+  }
+  return action();
+}
+
+}  // namespace
+}  // namespace selkie::cli
+
+int main(int argc, char** argv) {
+  try {
+    return selkie::cli::run(argc, argv);
+  } catch (const selkie::Error& error) {
+    std::fflush(stdout);
+    fmt::print(stderr, "selkie: error: {}\n", error.what());
+    return 1;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "selkie: error: out of memory\n");
+    return 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "selkie: internal error: {}\nThis is a bug in Selkie. Please report it.\n", error.what());
+    return selkie::bug_exit_code;
+  }
+}

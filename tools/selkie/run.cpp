@@ -1,0 +1,156 @@
+// selkie run: one run of a model on given or generated inputs.
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "base/convert.h"
+#include "commands.h"
+#include "inputs.h"
+#include "interp/interp.h"
+#include "onnx/tensors.h"
+
+namespace selkie::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  std::vector<std::string> inputs;
+  std::string output;
+  std::string target = "ref";
+  uint64_t seed = 0;
+  int64_t memory_limit = 0;
+  int64_t trip_limit = ir::RunLimits{}.loop_trips;
+  bool path = false;
+  bool json = false;
+};
+
+std::vector<HostValue> make_inputs(const Options& options, const ir::Function& main) {
+  std::mt19937_64 random(options.seed);
+  const auto& parameters = main.body.parameters;
+  std::vector<HostValue> values(parameters.size());
+  for (const std::string& given : options.inputs) {
+    size_t equals = given.find('=');
+    bool named = equals != std::string::npos;
+    if (!named && parameters.size() != 1) fail("--input '{}' must be NAME=VALUE, since the model has {} inputs", given, parameters.size());
+    std::string name = named ? given.substr(0, equals) : parameters[0]->name;
+    size_t at = 0;
+    while (at < parameters.size() && parameters[at]->name != name) ++at;
+    if (at == parameters.size()) {
+      std::string known;
+      for (const auto& p : parameters) known += (known.empty() ? "'" : "', '") + p->name;
+      fail("the model has no input '{}'; its inputs are {}'", name, known);
+    }
+    if (!values[at].is_absent()) fail("input '{}' is given twice", name);
+    values[at] = make_input(named ? given.substr(equals + 1) : given, parameters[at]->type, random);
+  }
+  return values;
+}
+
+// The first elements, and for long tensors of numbers also their range and mean.
+std::string summary(const HostValue& value) {
+  if (!value.is_tensor()) return "";
+  const Tensor& t = value.tensor();
+  constexpr int64_t shown = 8;
+  std::string out;
+  if (is_complex(t.dtype())) return out;
+  dispatch_wide(t.dtype(), [&](auto tag) {
+    using W = typename decltype(tag)::type;
+    if constexpr (!std::is_same_v<W, std::complex<double>>) {
+      std::vector<W> values = widen<W>(t);
+      for (int64_t i = 0; i < std::min(t.count(), shown); ++i) {
+        if constexpr (std::is_same_v<W, double>) out += fmt::format(" {:.6g}", values[static_cast<size_t>(i)]);
+        else out += fmt::format(" {}", values[static_cast<size_t>(i)]);
+      }
+      if constexpr (!std::is_same_v<W, std::string>) {
+        if (t.count() > shown) {
+          double sum = 0;
+          for (W v : values) sum += static_cast<double>(v);
+          auto [low, high] = std::minmax_element(values.begin(), values.end());
+          out += fmt::format(" … (min {:.6g}, mean {:.6g}, max {:.6g})", static_cast<double>(*low), sum / static_cast<double>(t.count()), static_cast<double>(*high));
+        }
+      }
+    }
+  });
+  return out;
+}
+
+std::string describe_path(const std::vector<interp::PathStep>& path) {
+  std::string out;
+  for (const auto& step : path)
+    out += fmt::format("{}{}:{}{}", out.empty() ? "" : ", ", step.node, step.region, step.times > 1 ? fmt::format(" ×{}", step.times) : "");
+  return out.empty() ? "straight" : out;
+}
+
+// All outputs are spelled before the first is written, and each file appears whole or not at all.
+void write_outputs(const std::string& folder, const ir::Function& main, const std::vector<HostValue>& outputs) {
+  namespace fs = std::filesystem;
+  std::vector<std::pair<std::string, std::string>> files;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].is_tensor()) fail("output '{}' is {}, which --output cannot write", main.result_names[i], outputs[i].describe());
+    const Tensor& t = outputs[i].tensor();
+    std::string name = main.result_names[i].empty() ? fmt::format("output_{}", i) : main.result_names[i];
+    for (char& c : name)
+      if (c == '/' || c == '\\' || c == ':') c = '_';
+    if (has_npy_type(t.dtype())) files.emplace_back(name + ".npy", to_npy(t));
+    else files.emplace_back(name + ".pb", onnx::write_tensor(t, main.result_names[i]));
+  }
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) fail("cannot make the folder '{}': {}", folder, error.message());
+  for (const auto& [name, content] : files) {
+    fs::path final = fs::path(folder) / name;
+    fs::path partial = final;
+    partial += ".partial";
+    std::ofstream out(partial, std::ios::binary);
+    out.write(content.data(), static_cast<std::streamsize>(content.size()));
+    out.close();
+    if (!out) fail("cannot write '{}'", partial.string());
+    fs::rename(partial, final, error);
+    if (error) fail("cannot write '{}': {}", final.string(), error.message());
+  }
+}
+
+int run(const Options& options) {
+  check_target(options.target);
+  auto module = load_model(options.model);
+  const ir::Function& main = module->main();
+  std::vector<HostValue> inputs = make_inputs(options, main);
+  std::vector<interp::PathStep> path;
+  interp::Options how{.seed = options.seed, .limits = {.loop_trips = options.trip_limit}, .memory_limit = options.memory_limit, .path = &path};
+  auto start = std::chrono::steady_clock::now();
+  std::vector<HostValue> outputs = interp::run(*module, std::move(inputs), how);
+  double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (!options.output.empty()) write_outputs(options.output, main, outputs);
+  if (options.json) {
+    std::string list;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      list += fmt::format("{}{{\"name\": {}, \"type\": {}}}", i ? ", " : "", json_quote(main.result_names[i]), json_quote(outputs[i].describe()));
+    fmt::print("{{\"outputs\": [{}], \"path\": {}, \"ms\": {:.3f}}}\n", list, json_quote(describe_path(path)), ms);
+    return 0;
+  }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    fmt::print("{}: {}{}\n", main.result_names[i], outputs[i].describe(), summary(outputs[i]));
+  if (options.path) fmt::print("path: {}\n", describe_path(path));
+  fmt::print("time: {:.3f} ms (reference evaluator)\n", ms);
+  return 0;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("run", "Run a model once");
+  command->add_option("MODEL", options->model, "An ONNX model, or text IR (.sk)")->required();
+  command->add_option("-i,--input", options->inputs, "NAME=FILE.npy, FILE.pb, random:2x3, zeros:2x3, ones:2x3, value:3 or value:1,2,3");
+  command->add_option("-o,--output", options->output, "Folder to write the outputs to, as .npy (or .pb)");
+  command->add_option("--target", options->target, "ref")->capture_default_str();
+  command->add_option("--seed", options->seed, "Seed of generated inputs and random operators")->capture_default_str();
+  command->add_option("--memory-limit", options->memory_limit, "Bytes that tensors may hold together (default: four fifths of the machine's)");
+  command->add_option("--trip-limit", options->trip_limit, "Trips that one loop may run");
+  command->add_flag("--path", options->path, "Print which branches and loops ran");
+  command->add_flag("--json", options->json, "Machine-readable output");
+  command->callback([=, &action] { action = [=] { return run(*options); }; });
+}
+
+}  // namespace selkie::cli
