@@ -29,6 +29,9 @@ function(selkie_test name)
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest_main)
+  if(name STREQUAL "sym_test")
+    target_link_libraries(${name} PRIVATE z3)  # an oracle for tests, never part of the product
+  endif()
   target_compile_definitions(${name} PRIVATE SELKIE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_compile_options(${name} PRIVATE -Wno-dangling-else -Wno-shadow)  # GoogleTest's macros
   add_test(NAME ${name} COMMAND ${name})

@@ -6,19 +6,6 @@
 namespace selkie::ops {
 namespace {
 
-// What a run gives for one scan output: all trips' tensors stacked along a new first axis.
-Tensor stack(const std::vector<Tensor>& trips) {
-  std::vector<Tensor> rows;
-  for (const Tensor& t : trips) {
-    if (t.dims() != trips[0].dims() || t.dtype() != trips[0].dtype())
-      fail("a scan output has shape {} in one trip and {} in another", to_string(trips[0].dims()), to_string(t.dims()));
-    Dims dims = t.dims();
-    dims.insert(dims.begin(), 1);
-    rows.push_back(t.reshaped(std::move(dims)));
-  }
-  return concat(rows, 0);
-}
-
 // The scan output of a loop without trips: no rows; the inner shape comes from the region's declared type, 0 where unknown.
 Tensor no_trips(const Type& declared) {
   Dims dims{0};
@@ -47,7 +34,7 @@ void eval(EvalContext& e) {
   }
   for (size_t i = 0; i < carried.size(); ++i) e.set(i, carried[i]);
   for (size_t i = 0; i < scans; ++i)
-    e.set(carried.size() + i, outputs[i].empty() ? no_trips(body.yields[1 + carried.size() + i]->type) : stack(outputs[i]));
+    e.set(carried.size() + i, outputs[i].empty() ? no_trips(body.yields[1 + carried.size() + i]->type) : stack(outputs[i], 0));
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// Constructors of canonical expressions: the polynomial part here, the other operations through their rule tables.
 #include "sym/expr.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Unit tests of canonical expressions, one table of examples per root operation.
 #include "sym/expr.h"
 
 #include <gtest/gtest.h>

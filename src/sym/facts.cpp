@@ -1,3 +1,4 @@
+// How facts are stated, normalised, stored and propagated. Queries are in simplifier.cpp and prover.cpp.
 #include "sym/facts.h"
 
 #include <algorithm>
@@ -15,6 +16,7 @@ namespace {
 constexpr size_t max_evidence = 8;
 constexpr size_t max_propagation_steps = 128;
 constexpr size_t max_propagated_terms = 32;
+constexpr int64_t max_derived_bound = int64_t{1} << 48;
 
 void join(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
   std::vector<uint32_t> result;
@@ -40,6 +42,13 @@ Expr solve(Expr difference, const Term& term) {
 bool is_unit(int64_t coefficient) { return coefficient == 1 || coefficient == -1; }
 
 int64_t ceil_quotient(int64_t a, int64_t b) { return floor_quotient(a, b) + (a % b != 0); }
+
+// Facts that cannot hold together, such as a > 2*b and b > a, would otherwise drive bounds on and on.
+Range without_huge_bounds(Range range) {
+  if (range.lo && (*range.lo > max_derived_bound || *range.lo < -max_derived_bound)) range.lo.reset();
+  if (range.hi && (*range.hi > max_derived_bound || *range.hi < -max_derived_bound)) range.hi.reset();
+  return range;
+}
 
 // Coefficients matter only modulo m.
 Expr reduce_coefficients(Expr form, int64_t m) {
@@ -240,7 +249,7 @@ bool Facts::equal(Expr a, Expr b, const Evidence& from) {
   Term term = solvable_term(difference);
   if (!term.monomial) return store_bound(normal.form, exact, from, true);
   // A symbol disappears; another monomial does not everywhere, so the equation is also kept for the prover.
-  if (term.monomial->kind != Kind::symbol) store_bound(normal.form, exact, from, false);
+  if (term.monomial->kind != Kind::symbol) store_bound(normal.form, exact, from, true);
   define(Expr(term.monomial), solve(difference, term), from);
   return true;
 }
@@ -383,7 +392,7 @@ void Facts::propagate_sum(const Bound& fact) {
     for (const Term& other : whole.form.node()->terms()) {
       if (&other != &term) rest = rest + scale(Simplifier(*this).range(other.monomial), other.coefficient);
     }
-    Range allowed = whole.range + scale(rest, -1);
+    Range allowed = without_huge_bounds(whole.range + scale(rest, -1));
     Expr part = Expr(term.monomial) * term.coefficient;
     Range known = Simplifier(*this).range(part.node());
     if (intersect(known, allowed) == known) continue;

@@ -1,3 +1,4 @@
+// Unit tests of facts: what follows, what contradicts, and how it is printed.
 #include "sym/facts.h"
 
 #include <gtest/gtest.h>
@@ -180,14 +181,16 @@ TEST_F(FactsTest, ContradictionsNameBothSources) {
 }
 
 TEST_F(FactsTest, TextRoundTrip) {
-  facts.add("N in 1..512, H % 32 == 0, a <= b, c + 3 <= 2*a, K == 2*N, 'odd name' >= 7, M <= 9, mod(a + b, 4) == 2",
-            "x");
+  facts.add(
+      "N in 1..512, H % 32 == 0, a <= b, c + 3 <= 2*a, K == 2*N, 'odd name' >= 7, M <= 9, mod(a + b, 4) == 2, "
+      "p*q == r*s, 2*t == 3*u",
+      "x");
   std::vector<std::string> texts = facts.to_strings();
   Facts again(context);
   for (const std::string& text : texts) EXPECT_TRUE(again.add(text, "y")) << text;
   std::vector<std::string> second = again.to_strings();
   EXPECT_EQ(texts, second);
-  EXPECT_EQ(texts.size(), 8u);
+  EXPECT_EQ(texts.size(), 10u);
 }
 
 TEST_F(FactsTest, BadTextSaysWhere) {
@@ -214,6 +217,14 @@ TEST_F(FactsTest, SelfReferenceDoesNotLoop) {
   facts.add("p*q == r*s, r == p*t, s == q*u + 1", "x");
   EXPECT_EQ(facts.prove_less_equal(e("a*b"), e("d")), Truth::yes);
   facts.simplify(e("p*q*r*s*a*b*floordiv(m, 3)*floordiv(n, 2)"));
+}
+
+TEST_F(FactsTest, DivergingBoundsDoNotOverflow) {
+  for (std::string_view text : {"a % 5 == 3", "d >= a*b", "c >= 1", "a >= 2*b + 1", "b >= c + d", "3*b >= 4*a"}) {
+    EXPECT_EQ(conflict(text, "x").find("64 bits"), std::string::npos) << text;
+  }
+  facts.simplify(e("a*b + c*d"));
+  facts.range(e("a*b*c*d"));
 }
 
 TEST_F(FactsTest, ThousandsOfFacts) {

@@ -23,7 +23,7 @@ void print_bound(Expr form, const Range& range, std::vector<std::string>& out) {
     part = part + Expr(term.monomial) * (term.coefficient > 0 ? term.coefficient : -term.coefficient);
   }
   if (range.lo && range.lo == range.hi) {
-    out.push_back(fmt::format("{} == {}", text, *range.lo));
+    out.push_back(fmt::format("{} == {}", to_string(positive), to_string(negative + *range.lo)));
   } else if (range.lo && range.hi) {
     out.push_back(fmt::format("{} in {}..{}", text, *range.lo, *range.hi));
   } else if (negative.is_constant()) {
@@ -66,7 +66,7 @@ bool Facts::add(std::string_view text, std::string source) {
 std::vector<std::string> Facts::to_strings() const {
   std::vector<std::string> out;
   for (const Definition& fact : definitions_) {
-    if (!fact.alive) continue;
+    if (!fact.alive || !fact.key.is_symbol()) continue;  // Other equations are kept as bounds, too.
     out.push_back(fmt::format("{} == {}", to_string(fact.key), to_string(fact.value)));
   }
   for (const Bound& fact : bounds_) {

@@ -1,3 +1,4 @@
+// Interning of nodes, with the properties that are computed once per node, and their structural order.
 #include "sym/node.h"
 
 #include <algorithm>

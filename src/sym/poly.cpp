@@ -1,3 +1,4 @@
+// Polynomial helpers of the rules.
 #include "sym/poly.h"
 
 #include <limits>

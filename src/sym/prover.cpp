@@ -1,3 +1,4 @@
+// The queries of Facts, and the search behind them.
 #include "sym/prover.h"
 
 #include <algorithm>
@@ -44,28 +45,29 @@ Expr expand_mod(Expr e) {
 }
 
 // Arithmetic beyond 64 bits, or a polynomial beyond the limits, inside a proof only means that there is no answer.
-template <class Question>
-Truth decide(Question question) {
+template <class Question, class Answer>
+Answer attempt(Question question, Answer otherwise) {
   try {
     return question();
   } catch (const Error&) {
-    return Truth::unknown;
+    return otherwise;
   }
 }
 
 }  // namespace
 
 Truth Facts::prove_less_equal(Expr a, Expr b) const {
-  return decide([&] {
+  auto question = [&] {
     Expr difference = simplify(b - a);
     if (Prover(*this).proves_natural(difference)) return Truth::yes;
     if (Prover(*this).proves_natural(simplify(a - b - 1))) return Truth::no;
     return Truth::unknown;
-  });
+  };
+  return attempt(question, Truth::unknown);
 }
 
 Truth Facts::prove_equal(Expr a, Expr b) const {
-  return decide([&] {
+  auto question = [&] {
     Expr difference = simplify(a - b);
     if (auto value = difference.constant()) return *value == 0 ? Truth::yes : Truth::no;
     if (simplify(expand_mod(difference)).constant() == 0) return Truth::yes;
@@ -75,12 +77,13 @@ Truth Facts::prove_equal(Expr a, Expr b) const {
     if (prover.proves_natural(difference - 1) || prover.proves_natural(-difference - 1)) return Truth::no;
     if (prover.proves_natural(difference) && prover.proves_natural(-difference)) return Truth::yes;
     return Truth::unknown;
-  });
+  };
+  return attempt(question, Truth::unknown);
 }
 
 Truth Facts::prove_divisible(Expr e, int64_t divisor) const {
   if (divisor == 0) return Truth::unknown;
-  return decide([&] {
+  auto question = [&] {
     int64_t magnitude = divisor < 0 ? checked_neg(divisor) : divisor;
     Expr remainder = simplify(mod(simplify(e), magnitude));
     if (auto value = remainder.constant()) return *value == 0 ? Truth::yes : Truth::no;
@@ -89,14 +92,15 @@ Truth Facts::prove_divisible(Expr e, int64_t divisor) const {
     if (residue.value % shared != 0) return Truth::no;
     if (is_nonzero(range(remainder))) return Truth::no;
     return Truth::unknown;
-  });
+  };
+  return attempt(question, Truth::unknown);
 }
 
 bool Prover::proves_natural(Expr d) {
   budget_ = max_steps;
   visited_.clear();
   used_.clear();
-  return search(d, max_search_depth);
+  return attempt([&] { return search(d, max_search_depth); }, false);
 }
 
 // Divides by what is positive and common: g*n*x >= 0 follows from x >= 0.

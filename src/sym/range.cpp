@@ -1,3 +1,4 @@
+// Interval arithmetic in 128 bits, rounded outwards to what fits.
 #include "sym/range.h"
 
 #include <algorithm>

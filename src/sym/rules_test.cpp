@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 
-constexpr int rounds = 30000;
+constexpr int rounds = 15000;
 constexpr int bindings_per_match = 6;
 constexpr int wanted_matches = 100;
 

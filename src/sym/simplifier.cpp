@@ -1,3 +1,4 @@
+// Simplification, ranges and residues under facts.
 #include "sym/simplifier.h"
 
 #include <algorithm>
@@ -57,13 +58,14 @@ Residue both(const Residue& a, const Residue& b) {
 // The nearest bounds within `range` that have the residue.
 Range tighten(Range range, const Residue& residue) {
   if (residue.modulus <= 1) return range;
-  int64_t raised;
-  if (range.lo && !__builtin_sub_overflow(residue.value, *range.lo, &raised)) {
-    range.lo = checked_add(*range.lo, floor_remainder(raised, residue.modulus));
+  __int128 modulus = residue.modulus;
+  auto rest = [&](__int128 value) { return static_cast<int64_t>(((value % modulus) + modulus) % modulus); };
+  int64_t bound;
+  if (range.lo && !__builtin_add_overflow(*range.lo, rest(static_cast<__int128>(residue.value) - *range.lo), &bound)) {
+    range.lo = bound;
   }
-  int64_t lowered;
-  if (range.hi && !__builtin_sub_overflow(*range.hi, residue.value, &lowered)) {
-    range.hi = checked_add(*range.hi, -floor_remainder(lowered, residue.modulus));
+  if (range.hi && !__builtin_sub_overflow(*range.hi, rest(static_cast<__int128>(*range.hi) - residue.value), &bound)) {
+    range.hi = bound;
   }
   return range;
 }

@@ -236,9 +236,14 @@ TEST_P(Operator, TakesEveryDTypeItDeclares) {
           uses = true;
         }
         if (!uses) continue;
+        std::vector<HostValue> inputs;
         try {
-          std::vector<HostValue> inputs = sample.inputs(1);  // fails if written contents are none of this dtype
-          ++tried;
+          inputs = sample.inputs(1);
+        } catch (const Error&) {
+          continue;  // the contents that the sample spells out are none of this dtype
+        }
+        ++tried;
+        try {
           interp::run(*sample.module(), inputs);
           problem.clear();
           break;

@@ -39,9 +39,9 @@ std::vector<Case> find_cases(const std::string& root) {
   std::vector<Case> cases;
   auto consider = [&](const fs::path& file) {
     fs::path folder = file.parent_path();
-    std::string name = fs::relative(folder, fs::path(root).parent_path().empty() ? "." : root).string();
+    std::string name = fs::relative(folder, root).string();
     if (file.filename() == "model.onnx") {
-      Case c{name == "." ? folder.filename().string() : name, file, {}, {}};
+      Case c{name == "." ? fs::absolute(folder).filename().string() : name, file, {}, {}};
       for (const auto& entry : fs::directory_iterator(folder))
         if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set")) c.data_sets.push_back(entry.path());
       std::sort(c.data_sets.begin(), c.data_sets.end());
@@ -49,12 +49,11 @@ std::vector<Case> find_cases(const std::string& root) {
       return;
     }
     fs::path output = folder / (file.stem().string() + "_output_0.pb");
-    if (file.extension() == ".onnx" && fs::exists(output)) cases.push_back({file.stem().string(), file, {}, output});
+    if (file.extension() == ".onnx" && fs::exists(output)) cases.push_back({(fs::path(name) / file.stem()).lexically_normal().string(), file, {}, output});
   };
-  if (fs::is_regular_file(root)) consider(root);
-  else
-    for (const auto& entry : fs::recursive_directory_iterator(root))
-      if (entry.is_regular_file()) consider(entry.path());
+  if (fs::is_regular_file(root)) fail("'{}' is a file; verify takes folders", root);
+  for (const auto& entry : fs::recursive_directory_iterator(root))
+    if (entry.is_regular_file()) consider(entry.path());
   std::sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) { return a.name < b.name; });
   return cases;
 }

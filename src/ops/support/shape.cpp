@@ -110,6 +110,29 @@ Tensor concat(std::span<const Tensor> parts, int64_t axis) {
   return out;
 }
 
+Tensor stack(std::span<const Tensor> slices, int64_t axis) {
+  std::vector<Tensor> parts;
+  for (const Tensor& slice : slices) {
+    if (slice.dims() != slices[0].dims() || slice.dtype() != slices[0].dtype())
+      fail("slices of shape {} and {} cannot be stacked", to_string(slices[0].dims()), to_string(slice.dims()));
+    parts.push_back(with_axis(slice, axis));
+  }
+  return concat(parts, axis);
+}
+
+Tensor with_axis(const Tensor& input, int64_t axis) {
+  Dims dims = input.dims();
+  dims.insert(dims.begin() + axis, 1);
+  return input.reshaped(std::move(dims));
+}
+
+Tensor without_axis(const Tensor& input, int64_t axis) {
+  CHECK(input.dim(axis) == 1);
+  Dims dims = input.dims();
+  dims.erase(dims.begin() + axis);
+  return input.reshaped(std::move(dims));
+}
+
 namespace {
 
 // Copies rows between a whole tensor and a part of it along one axis.

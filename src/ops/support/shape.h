@@ -58,6 +58,11 @@ Tensor strided_copy(const Tensor& input, Dims dims, const std::vector<int64_t>& 
 Tensor broadcast_to(const Tensor& input, const Dims& dims);
 Tensor transpose(const Tensor& input, std::span<const int64_t> permutation);
 Tensor concat(std::span<const Tensor> parts, int64_t axis);
+// Tensors of one shape as the slices of a new axis.
+Tensor stack(std::span<const Tensor> slices, int64_t axis);
+// The same elements with an axis of 1 more, or one fewer.
+Tensor with_axis(const Tensor& input, int64_t axis);
+Tensor without_axis(const Tensor& input, int64_t axis);
 // The part [begin, begin + size) along one axis.
 Tensor slice_axis(const Tensor& input, int64_t axis, int64_t begin, int64_t size);
 // Writes `part` into `whole` at `begin` along one axis.

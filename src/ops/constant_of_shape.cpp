@@ -1,0 +1,48 @@
+// ConstantOfShape: one element repeated over a shape given at run time.
+#include "ops/support/record.h"
+
+namespace selkie::ops {
+namespace {
+
+void eval(EvalContext& e) {
+  std::vector<int64_t> dims = ints_of(e.tensor(0));
+  Tensor zero(DType::f32, {1});
+  const Tensor& value = e.has_attr("value") ? e.attr<Tensor>("value") : zero;
+  if (value.count() != 1) fail("the value must have one element, but its shape is {}", to_string(value.dims()));
+  e.set(0, filled(value, std::move(dims)));
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  const ir::Attribute* value = c.find_attr("value");
+  DType dtype = value ? std::get<Tensor>(*value).dtype() : DType::f32;
+  std::optional<ir::SymElements> dims = c.contents(0);
+  return {Type::tensor(dtype, dims)};
+}
+
+}  // namespace
+
+OpDef constant_of_shape_op() {
+  return {
+      .name = "constant_of_shape",
+      .onnx = {"", "ConstantOfShape", {9, 20, 21, 23, 24, 25}},
+      .doc = "one element repeated over a shape",
+      .operands = {{"input", i64_tensor}},
+      .results = {{"output", any_tensor}},
+      .attrs = {optional_attr("value", AttrKind::tensor)},
+      .dynamism = isvdos({"input"}),
+      .mapping = Mapping::one_to_many,
+      .forward = forward,
+      .backward = later::rdp,
+      .value = later::rdp,
+      .eval = eval,
+      .lower = later::cpu,
+      .grad = absent("the result does not depend on real values"),
+      .samples = {{"$(i64[2]{2, 2}) {value = i32[1]{7}}", "i32[2, 2]{7, 7, 7, 7}"},
+                  {"$(i64[0])", "f32[]{0}"},
+                  {"$(i64[2]{3, 0})", "f32[3, 0]"},
+                  {"$(i64[1]{-1})", "error: is negative"},
+                  {"$(i64[3]{4611686018427387904, 4611686018427387904, 4})", "error: too many elements"}},
+  };
+}
+
+}  // namespace selkie::ops

@@ -1,0 +1,156 @@
+// Einsum: sums of products of elements, written as an equation over letters.
+#include <array>
+#include <map>
+
+#include "ops/support/record.h"
+
+namespace selkie::ops {
+namespace {
+
+// Axes of operands and result by letter. The axes of an ellipsis get letters of their own: control characters, numbered
+// from the last axis backwards, so that they broadcast.
+struct Equation {
+  std::vector<std::string> operands;
+  std::string result;
+};
+
+constexpr char ellipsis_letter = 1;
+
+std::string expand_term(std::string_view term, int64_t rank, size_t ellipsis_rank) {
+  std::string out;
+  for (size_t i = 0; i < term.size(); ++i) {
+    if (term.substr(i, 3) == "...") {
+      for (size_t k = ellipsis_rank; k-- > 0;) out += static_cast<char>(ellipsis_letter + k);
+      i += 2;
+    } else if (std::isalpha(static_cast<unsigned char>(term[i]))) {
+      out += term[i];
+    } else {
+      fail("'{}' is not a term of an equation", term);
+    }
+  }
+  if (rank >= 0 && static_cast<int64_t>(out.size()) != rank) fail("the term '{}' does not fit a tensor of rank {}", term, rank);
+  return out;
+}
+
+Equation parse(std::string text, const std::vector<int64_t>& ranks) {
+  std::erase(text, ' ');
+  size_t arrow = text.find("->");
+  std::string left = text.substr(0, arrow);
+  std::vector<std::string> terms(1);
+  for (char c : left) {
+    if (c == ',') terms.emplace_back();
+    else terms.back() += c;
+  }
+  if (terms.size() != ranks.size()) fail("the equation '{}' has {} terms for {} operands", text, terms.size(), ranks.size());
+  Equation out;
+  size_t widest = 0;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    size_t at = terms[i].find("...");
+    int64_t letters = static_cast<int64_t>(terms[i].size()) - (at == std::string::npos ? 0 : 3);
+    int64_t hidden = at == std::string::npos ? 0 : ranks[i] - letters;
+    if (hidden < 0 || hidden > 24) fail("the term '{}' does not fit a tensor of rank {}", terms[i], ranks[i]);
+    out.operands.push_back(expand_term(terms[i], ranks[i], static_cast<size_t>(hidden)));
+    widest = std::max(widest, static_cast<size_t>(hidden));
+  }
+  if (arrow != std::string::npos) {
+    out.result = expand_term(text.substr(arrow + 2), -1, widest);
+    return out;
+  }
+  // Without an arrow: the ellipsis, then every letter that occurs once, sorted.
+  out.result = expand_term("...", -1, widest);
+  std::map<char, int> counts;
+  for (const std::string& term : out.operands)
+    for (char c : term) ++counts[c];
+  for (auto [letter, count] : counts)
+    if (count == 1 && std::isalpha(static_cast<unsigned char>(letter))) out.result += letter;
+  return out;
+}
+
+void eval(EvalContext& e) {
+  std::vector<int64_t> ranks;
+  for (size_t i = 0; i < e.operand_count(); ++i) ranks.push_back(e.tensor(i).rank());
+  Equation equation = parse(e.attr_string("equation"), ranks);
+  std::map<char, int64_t> size;
+  for (size_t i = 0; i < e.operand_count(); ++i)
+    for (size_t k = 0; k < equation.operands[i].size(); ++k) {
+      int64_t dim = e.tensor(i).dims()[k];
+      auto [at, fresh] = size.emplace(equation.operands[i][k], dim);
+      if (!fresh && at->second != dim && at->second != 1 && dim != 1) fail("a letter of the equation stands for {} and for {}", at->second, dim);
+      if (at->second == 1) at->second = dim;
+    }
+  Dims dims;
+  std::string letters = equation.result;
+  for (char c : letters) {
+    if (!size.contains(c)) fail("the letter '{}' of the result is in no operand", c);
+    if (std::count(letters.begin(), letters.end(), c) > 1) fail("the letter '{}' is in the result twice", c);
+    dims.push_back(size[c]);
+  }
+  Dims all = dims;
+  for (auto [c, dim] : size)
+    if (equation.result.find(c) == std::string::npos) {
+      letters += c;
+      all.push_back(dim);
+    }
+  // Under the index of all letters, each operand moves along its own; a letter that repeats walks a diagonal.
+  auto strides_under = [&](const std::string& term, std::span<const int64_t> own_dims) {
+    std::vector<int64_t> own = strides_of(own_dims);
+    std::vector<int64_t> out(letters.size(), 0);
+    for (size_t k = 0; k < term.size(); ++k)
+      if (own_dims[k] != 1) out[letters.find(term[k])] += own[k];
+    return out;
+  };
+  Tensor shape_check(e.tensor(0).dtype(), dims);
+  dispatch_number(e.tensor(0).dtype(), [&](auto tag) {
+    using W = typename decltype(tag)::type;
+    using A = std::conditional_t<std::is_same_v<W, int64_t>, uint64_t, W>;
+    std::vector<std::vector<W>> values;
+    std::vector<std::vector<int64_t>> strides;
+    for (size_t i = 0; i < e.operand_count(); ++i) {
+      values.push_back(widen<W>(e.tensor(i)));
+      strides.push_back(strides_under(equation.operands[i], e.tensor(i).dims()));
+    }
+    std::vector<A> sums(static_cast<size_t>(shape_check.count()), A{});
+    std::vector<int64_t> result_strides = strides_under(equation.result, dims);
+    for (Walk<1> walk(all, {result_strides}); !walk.done(); walk.next()) {
+      A term{1};
+      for (size_t i = 0; i < values.size(); ++i) {
+        int64_t at = 0;
+        for (size_t k = 0; k < letters.size(); ++k) at += walk.index()[k] * strides[i][k];
+        term *= static_cast<A>(values[i][static_cast<size_t>(at)]);
+      }
+      sums[static_cast<size_t>(walk.offset(0))] += term;
+    }
+    std::vector<W> results(sums.begin(), sums.end());
+    e.set(0, narrow<W>(results, e.tensor(0).dtype(), dims));
+  });
+}
+
+}  // namespace
+
+OpDef einsum_op() {
+  return {
+      .name = "einsum",
+      .onnx = {"", "Einsum", {12}},
+      .doc = "sums of products of elements, written as an equation such as \"ij,jk->ik\"",
+      .operands = {{"first", numeric_tensor}, {"rest", numeric_tensor, variadic}},
+      .results = {{"output", numeric_tensor}},
+      .attrs = {required_attr("equation", AttrKind::text)},
+      .dynamism = isdos(),
+      .mapping = Mapping::many_to_many,
+      .forward = later::rdp,
+      .backward = later::rdp,
+      .value = absent("shape arithmetic has no equations"),
+      .eval = eval,
+      .lower = later::cpu,
+      .grad = later::training,
+      .samples = {{"$(f32[2, 3], f32[3, 4]) {equation = \"ij,jk->ik\"}", "f32[2, 4]"},
+                  {"$(i32[2, 2]{1, 2, 3, 4}) {equation = \"ii\"}", "i32[]{5}"},
+                  {"$(f32[5, 2, 3], f32[1, 3, 4]) {equation = \"...ij,...jk\"}", "f32[5, 2, 4]"},
+                  {"$(f32[2, 0], f32[0, 3]) {equation = \"ij,jk->ik\"}", "f32[2, 3]{0, 0, 0, 0, 0, 0}"},
+                  {"$(f32[2, 3], f32[4, 5]) {equation = \"ij,jk->ik\"}", "error: stands for 3 and for 4"},
+                  {"$(f32[2]) {equation = \"ij->i\"}", "error: does not fit a tensor of rank 1"},
+                  {"$(f32[2]) {equation = \"i->k\"}", "error: is in no operand"}},
+  };
+}
+
+}  // namespace selkie::ops

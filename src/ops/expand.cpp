@@ -1,0 +1,38 @@
+// Expand: a tensor broadcast to a shape given at run time.
+#include "ops/support/record.h"
+
+namespace selkie::ops {
+namespace {
+
+std::vector<Type> forward(const ForwardContext& c) {
+  std::optional<ir::SymElements> shape = c.contents(1);
+  return {Type::tensor(c.dtype(0), shape ? broadcast(c, c.dims(0), *shape) : std::nullopt)};
+}
+
+}  // namespace
+
+OpDef expand_op() {
+  return {
+      .name = "expand",
+      .onnx = {"", "Expand", {8, 13}},
+      .doc = "the tensor broadcast together with a shape",
+      .operands = {{"input", any_tensor}, {"shape", i64_tensor}},
+      .results = {{"output", any_tensor}},
+      .dynamism = isvdos({"shape"}),
+      .mapping = Mapping::one_to_many,
+      .forward = forward,
+      .backward = later::rdp,
+      .value = later::rdp,
+      .eval = [](EvalContext& e) { e.set(0, broadcast_to(e.tensor(0), broadcast(e.tensor(0).dims(), ints_of(e.tensor(1))))); },
+      .lower = later::cpu,
+      .grad = later::training,
+      .samples = {{"$(i32[2, 1]{1, 2}, i64[2]{1, 2})", "i32[2, 2]{1, 1, 2, 2}"},
+                  {"$(f32[3], i64[3]{2, 1, 3})", "f32[2, 1, 3]"},
+                  {"$(f32[3, 1], i64[1]{0})", "f32[3, 0]"},
+                  {"$(f32[3], i64[1]{2})", "error: do not broadcast"},
+                  {"$(f32[1], i64[1]{4611686018427387904})", "error: too many elements"},
+                  {"$(f32[1], i64[1]{1152921504606846976})", "error: out of memory"}},
+  };
+}
+
+}  // namespace selkie::ops

@@ -1,0 +1,70 @@
+// Gemm: alpha·op(A)·op(B) + beta·C.
+#include "ops/support/elementwise.h"
+#include "ops/support/gemm.h"
+#include "ops/support/record.h"
+
+namespace selkie::ops {
+namespace {
+
+constexpr TypeVar type{"T", dtypes::floats | DTypeSet{DType::i32, DType::i64, DType::u32, DType::u64}};
+
+Tensor maybe_transposed(const Tensor& t, bool swap) {
+  if (t.rank() != 2) fail("matrices must have rank 2, but one has shape {}", to_string(t.dims()));
+  std::vector<int64_t> order{1, 0};
+  return swap ? transpose(t, order) : t;
+}
+
+void eval(EvalContext& e) {
+  double alpha = e.attr_float("alpha");
+  double beta = e.attr_float("beta");
+  Tensor product = matmul(maybe_transposed(e.tensor(0), e.attr_int("transA") != 0), maybe_transposed(e.tensor(1), e.attr_int("transB") != 0));
+  DType dtype = product.dtype();
+  if (!e.has(2)) {
+    e.set(0, alpha == 1 ? product : map_elements<double>(product, dtype, [=](double v) { return alpha * v; }));
+    return;
+  }
+  Tensor bias = broadcast_to(e.tensor(2), product.dims());
+  if (is_float(dtype)) e.set(0, map_pairs<double>(product, bias, dtype, [=](double p, double c) { return alpha * p + beta * c; }));
+  else
+    e.set(0, map_pairs<int64_t>(product, bias, dtype, [=](int64_t p, int64_t c) {
+            return static_cast<int64_t>(alpha * static_cast<double>(p) + beta * static_cast<double>(c));
+          }));
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  if (!c.dims(0) || !c.dims(1) || c.dims(0)->size() != 2 || c.dims(1)->size() != 2) return {Type::tensor(c.dtype(0))};
+  size_t swap_a = c.attr_int("transA") != 0;
+  size_t swap_b = c.attr_int("transB") != 0;
+  c.facts().add_equal((*c.dims(0))[1 - swap_a], (*c.dims(1))[swap_b], "gemm: the inner dims are equal");
+  return {Type::tensor(c.dtype(0), SymDims{(*c.dims(0))[swap_a], (*c.dims(1))[1 - swap_b]})};
+}
+
+}  // namespace
+
+OpDef gemm_op() {
+  return {
+      .name = "gemm",
+      .onnx = {"", "Gemm", {1, 6, 7, 9, 11, 13}},
+      .doc = "alpha·A·B + beta·C, with A and B transposed on request",
+      .operands = {{"a", type}, {"b", type}, {"c", type, optional}},
+      .results = {{"y", type}},
+      .attrs = {float_attr("alpha", 1), float_attr("beta", 1), int_attr("transA", 0), int_attr("transB", 0)},
+      .dynamism = isdos(),
+      .mapping = Mapping::many_to_many,
+      .forward = forward,
+      .backward = later::rdp,
+      .value = absent("products of matrices do not occur in shape arithmetic"),
+      .eval = eval,
+      .lower = later::cpu,
+      .grad = later::training,
+      .upgrades = {{7, drop_attrs({"broadcast"})}},
+      .samples = {{"$(f32[2, 3], f32[3, 4], f32[4])", "f32[2, 4]"},
+                  {"$(f32[3, 2], f32[4, 3]) {transA = 1, transB = 1}", "f32[2, 4]"},
+                  {"$(f32[1, 2]{1, 2}, f32[2, 1]{3, 4}, f32[]{1}) {alpha = 2.0, beta = 3.0}", "f32[1, 1]{25}"},
+                  {"$(f32[2, 0], f32[0, 3])", "f32[2, 3]{0, 0, 0, 0, 0, 0}"},
+                  {"$(f32[2, 3], f32[4, 5])", "error: do not multiply"},
+                  {"$(f32[2], f32[4, 5])", "error: rank 2"}},
+  };
+}
+
+}  // namespace selkie::ops

@@ -1,0 +1,172 @@
+// Scan: a region run over the slices of some operands, with state carried along.
+#include "ops/support/record.h"
+
+namespace selkie::ops {
+namespace {
+
+// Attribute lists give one entry per scan input or output; none at all means zero for each.
+std::vector<int64_t> list_of(const EvalContext& e, std::string_view name, size_t count) {
+  std::vector<int64_t> list = e.has_attr(name) ? e.attr_ints(name) : std::vector<int64_t>{};
+  if (list.empty()) list.resize(count, 0);
+  if (list.size() != count) fail("{} has {} entries, but there are {}", name, list.size(), count);
+  return list;
+}
+
+// The slices of all trips, in their order or reversed, along `axis` of the result.
+Tensor stack_trips(std::vector<Tensor>& slices, int64_t axis, bool reverse) {
+  if (reverse) std::reverse(slices.begin(), slices.end());
+  return stack(slices, normalize_axis(axis, slices[0].rank() + 1));
+}
+
+void eval(EvalContext& e) {
+  int64_t given = e.attr_int("num_scan_inputs");
+  if (given < 1 || given > static_cast<int64_t>(e.operand_count())) fail("num_scan_inputs is {}, but there are {} operands", given, e.operand_count());
+  auto inputs = static_cast<size_t>(given);
+  size_t states = e.operand_count() - inputs;
+  const ir::Region& body = e.region(0);
+  if (body.yields.size() < states) fail("the body returns {} values, fewer than the {} states", body.yields.size(), states);
+  size_t outputs = body.yields.size() - states;
+  std::vector<int64_t> input_axes = list_of(e, "scan_input_axes", inputs);
+  std::vector<int64_t> input_reversed = list_of(e, "scan_input_directions", inputs);
+  std::vector<int64_t> output_axes = list_of(e, "scan_output_axes", outputs);
+  std::vector<int64_t> output_reversed = list_of(e, "scan_output_directions", outputs);
+  std::vector<HostValue> state;
+  for (size_t i = 0; i < states; ++i) state.push_back(e.operand(i));
+  std::optional<int64_t> trips;
+  for (size_t i = 0; i < inputs; ++i) {
+    const Tensor& x = e.tensor(states + i);
+    input_axes[i] = normalize_axis(input_axes[i], x.rank());
+    if (trips && *trips != x.dim(input_axes[i])) fail("scan inputs have {} and {} slices", *trips, x.dim(input_axes[i]));
+    trips = x.dim(input_axes[i]);
+  }
+  std::vector<std::vector<Tensor>> stacked(outputs);
+  for (int64_t trip = 0; trip < *trips; ++trip) {
+    std::vector<HostValue> arguments = std::move(state);
+    for (size_t i = 0; i < inputs; ++i) {
+      int64_t at = input_reversed[i] != 0 ? *trips - 1 - trip : trip;
+      arguments.emplace_back(without_axis(slice_axis(e.tensor(states + i), input_axes[i], at, 1), input_axes[i]));
+    }
+    std::vector<HostValue> yields = e.run_region(0, std::move(arguments));
+    state.assign(yields.begin(), yields.begin() + static_cast<std::ptrdiff_t>(states));
+    for (size_t i = 0; i < outputs; ++i) stacked[i].push_back(yields[states + i].tensor());
+  }
+  for (size_t i = 0; i < states; ++i) e.set(i, state[i]);
+  for (size_t i = 0; i < outputs; ++i) {
+    if (!stacked[i].empty()) {
+      e.set(states + i, stack_trips(stacked[i], output_axes[i], output_reversed[i] != 0));
+      continue;
+    }
+    // No slices: the inner shape comes from the body's declared type, 0 where it is unknown.
+    const Type& declared = body.yields[states + i]->type;
+    Dims dims;
+    for (sym::Expr d : declared.dims.value_or(SymDims{})) dims.push_back(d.constant().value_or(0));
+    dims.insert(dims.begin() + normalize_axis(output_axes[i], static_cast<int64_t>(dims.size()) + 1), 0);
+    e.set(states + i, Tensor(declared.is_tensor() ? declared.dtype : DType::f32, std::move(dims)));
+  }
+}
+
+// Opset 8 scanned a batch: every operand had a leading batch axis, and an optional operand gave sequence lengths.
+void batched_form(UpgradeContext& c) { c.become("batched_scan"); }
+
+void eval_batched(EvalContext& e) {
+  int64_t given = e.attr_int("num_scan_inputs");
+  if (given < 1 || given > static_cast<int64_t>(e.operand_count()) - 1) fail("num_scan_inputs is {}, but there are {} operands", given, e.operand_count());
+  auto inputs = static_cast<size_t>(given);
+  size_t states = e.operand_count() - 1 - inputs;
+  size_t outputs = e.region(0).yields.size() - std::min(states, e.region(0).yields.size());
+  std::vector<int64_t> reversed = list_of(e, "directions", inputs);
+  for (size_t i = 1; i < e.operand_count(); ++i)
+    if (e.tensor(i).rank() < (i > states ? 2 : 1)) fail("operand {} has too few dims: {}", i, to_string(e.tensor(i).dims()));
+  int64_t batch = e.tensor(1).dim(0);
+  int64_t longest = e.tensor(1 + states).dim(1);
+  std::vector<int64_t> lengths = e.has(0) ? ints_of(e.tensor(0)) : std::vector<int64_t>(static_cast<size_t>(batch), longest);
+  if (static_cast<int64_t>(lengths.size()) != batch) fail("{} sequence lengths are given for a batch of {}", lengths.size(), batch);
+  std::vector<std::vector<Tensor>> finals(states + outputs);
+  for (int64_t b = 0; b < batch; ++b) {
+    int64_t length = lengths[static_cast<size_t>(b)];
+    std::vector<HostValue> state;
+    auto entry = [&](size_t i) {
+      const Tensor& t = e.tensor(i);
+      if (t.dim(0) != batch) fail("operand {} has a batch of {}, not {}", i, t.dim(0), batch);
+      return without_axis(slice_axis(t, 0, b, 1), 0);
+    };
+    for (size_t i = 0; i < states; ++i) state.emplace_back(entry(1 + i));
+    std::vector<std::vector<Tensor>> stacked(outputs);
+    for (int64_t trip = 0; trip < length; ++trip) {
+      std::vector<HostValue> arguments = std::move(state);
+      for (size_t i = 0; i < inputs; ++i) {
+        Tensor x = entry(1 + states + i);
+        if (length < 0 || length > x.dim(0)) fail("sequence length {} is outside 0..{}", length, x.dim(0));
+        arguments.emplace_back(without_axis(slice_axis(x, 0, reversed[i] != 0 ? length - 1 - trip : trip, 1), 0));
+      }
+      std::vector<HostValue> yields = e.services().run_region(e.region(0), std::move(arguments));
+      state.assign(yields.begin(), yields.begin() + static_cast<std::ptrdiff_t>(states));
+      for (size_t i = 0; i < outputs; ++i) stacked[i].push_back(yields[states + i].tensor());
+    }
+    for (size_t i = 0; i < states; ++i) finals[i].push_back(state[i].tensor());
+    for (size_t i = 0; i < outputs; ++i) {
+      if (stacked[i].empty()) fail("a batch entry has no slices");
+      // Shorter sequences are filled up with zeros.
+      Tensor padding(stacked[i][0].dtype(), stacked[i][0].dims());
+      stacked[i].resize(static_cast<size_t>(longest), padding);
+      finals[states + i].push_back(stack(stacked[i], 0));
+    }
+  }
+  for (size_t i = 0; i < finals.size(); ++i) {
+    if (finals[i].empty()) fail("the batch is empty");
+    e.set(i, stack(finals[i], 0));
+  }
+}
+
+OpDef record() {
+  return {
+      .name = "scan",
+      .onnx = {"", "Scan", {8, 9, 11, 16, 19, 21, 23, 24, 25}},
+      .doc = "runs a region over the slices of the last operands; carries the first ones as state and stacks outputs",
+      .operands = {{"initial_state_and_scan_inputs", any_tensor, variadic}},
+      .results = {{"final_state_and_scan_outputs", any_tensor, variadic, Container::any}},
+      .attrs = {required_attr("num_scan_inputs", AttrKind::integer), optional_attr("scan_input_axes", AttrKind::integers),
+                optional_attr("scan_input_directions", AttrKind::integers), optional_attr("scan_output_axes", AttrKind::integers),
+                optional_attr("scan_output_directions", AttrKind::integers)},
+      .regions = {{.name = "body", .onnx = "body", .takes_operands = true}},
+      .dynamism = isdos(),
+      .mapping = Mapping::opaque,
+      .forward = later::rdp,
+      .backward = later::rdp,
+      .value = later::rdp,
+      .eval = eval,
+      .lower = absent("control flow becomes bytecode, not a kernel"),
+      .grad = later::training,
+      .upgrades = {{9, batched_form}},
+      .samples = {{"$(i32[]{0}, i32[3]{1, 2, 3}) {num_scan_inputs = 1} body(%s: i32[], %x: i32[]) { %t = add(%s, %x) yield %t, %t }",
+                   "i32[]{6}, i32[3]{1, 3, 6}"},
+                  {"$(i32[2]{1, 2}) {num_scan_inputs = 1, scan_input_directions = [1]} body(%x: i32[]) { %t = identity(%x) yield %t }", "i32[2]{2, 1}"},
+                  {"$(i32[0]) {num_scan_inputs = 1} body(%x: i32[]) { %t = neg(%x) : i32[] yield %t }", "i32[0]"},
+                  {"$(f32[2]) {num_scan_inputs = 2} body(%x: f32[]) { yield }", "error: num_scan_inputs is 2"}},
+  };
+}
+
+OpDef batched() {
+  OpDef op = record();
+  op.name = "batched_scan";
+  op.onnx = {};
+  op.doc = "scan as opset 8 had it: over a batch, with sequence lengths";
+  op.operands = {{"sequence_lens", i64_tensor, optional}, {"initial_state_and_scan_inputs", any_tensor, variadic}};
+  op.attrs = {required_attr("num_scan_inputs", AttrKind::integer), optional_attr("directions", AttrKind::integers)};
+  op.regions = {{.name = "body", .onnx = "body", .variadic = true}};
+  op.eval = eval_batched;
+  op.upgrades = {};
+  op.samples = {{"$(_, i32[1]{0}, i32[1, 3]{1, 2, 3}) {num_scan_inputs = 1} body(%s: i32[], %x: i32[]) { %t = add(%s, %x) yield %t, %t }",
+                 "i32[1]{6}, i32[1, 3]{1, 3, 6}"},
+                {"$(i64[1]{2}, i32[1]{0}, i32[1, 3]{1, 2, 3}) {num_scan_inputs = 1} body(%s: i32[], %x: i32[]) { %t = add(%s, %x) yield %t, %t }",
+                 "i32[1]{3}, i32[1, 3]{1, 3, 0}"},
+                {"$(_, f32[2, 3]) {num_scan_inputs = 1} body(%x: ?) { %t = identity(%x) yield %t }", "f32[2, 3]"},
+                {"$(i64[1]{1}, f32[2, 3]) {num_scan_inputs = 1} body(%x: ?) { yield }", "error: 1 sequence lengths"}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> scan_family() { return {record(), batched()}; }
+
+}  // namespace selkie::ops

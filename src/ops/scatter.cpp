@@ -1,0 +1,111 @@
+// ScatterElements, ScatterND and the deprecated Scatter: a copy of the data with some elements or slices replaced.
+#include "ops/support/scatter.h"
+
+#include "ops/support/nd_index.h"
+#include "ops/support/record.h"
+
+namespace selkie::ops {
+namespace {
+
+void eval_elements(EvalContext& e) {
+  const Tensor& data = e.tensor(0);
+  const Tensor& indices = e.tensor(1);
+  const Tensor& updates = e.tensor(2);
+  if (data.rank() != indices.rank() || data.rank() == 0 || indices.dims() != updates.dims())
+    fail("indices {} and updates {} must have the same shape, of the rank of data {}", to_string(indices.dims()), to_string(updates.dims()), to_string(data.dims()));
+  int64_t axis = normalize_axis(e.attr_int("axis"), data.rank());
+  for (int64_t i = 0; i < data.rank(); ++i)
+    if (i != axis && indices.dim(i) > data.dim(i)) fail("indices {} are larger than data {} at axis {}", to_string(indices.dims()), to_string(data.dims()), i);
+  int64_t extent = data.dim(axis);
+  std::vector<int64_t> picks = ints_of(indices);
+  std::vector<int64_t> strides = strides_of(data.dims());
+  int64_t step = std::exchange(strides[static_cast<size_t>(axis)], 0);
+  std::vector<int64_t> targets;
+  targets.reserve(picks.size());
+  for (Walk<1> walk(indices.dims(), {strides}); !walk.done(); walk.next()) {
+    int64_t pick = picks[targets.size()];
+    if (pick < -extent || pick >= extent) fail("index {} is outside -{}..{} of axis {}", pick, extent, extent - 1, axis);
+    targets.push_back(walk.offset(0) + (pick < 0 ? pick + extent : pick) * step);
+  }
+  e.set(0, scatter(data, targets, updates, e.attr_string("reduction")));
+}
+
+void eval_nd(EvalContext& e) {
+  const Tensor& data = e.tensor(0);
+  const Tensor& indices = e.tensor(1);
+  const Tensor& updates = e.tensor(2);
+  NdIndex index = nd_index(data, indices, 0);
+  Dims expected(indices.dims().begin(), indices.dims().end() - 1);
+  expected.insert(expected.end(), data.dims().begin() + indices.dims().back(), data.dims().end());
+  if (updates.dims() != expected) fail("updates have shape {}, but must have {}", to_string(updates.dims()), to_string(expected));
+  std::vector<int64_t> targets;
+  targets.reserve(static_cast<size_t>(updates.count()));
+  for (int64_t offset : index.offsets)
+    for (int64_t i = 0; i < index.slice; ++i) targets.push_back(offset + i);
+  e.set(0, scatter(data, targets, updates, e.attr_string("reduction")));
+}
+
+OpDef base() {
+  return {
+      .name = {},
+      .onnx = {},
+      .doc = {},
+      .operands = {{"data", any_tensor}, {"indices", index_tensor}, {"updates", any_tensor}},
+      .results = {{"output", any_tensor}},
+      .attrs = {int_attr("axis", 0), string_attr("reduction", "none")},
+      .dynamism = isdos(),
+      .mapping = Mapping::shuffle,
+      .forward = same_as_first,
+      .backward = later::rdp,
+      .value = later::rdp,
+      .eval = eval_elements,
+      .lower = later::cpu,
+      .grad = later::training,
+      .samples = {},
+  };
+}
+
+OpDef elements() {
+  OpDef op = base();
+  op.name = "scatter_elements";
+  op.onnx = {"", "ScatterElements", {11, 13, 16, 18}};
+  op.doc = "a copy of the data with one element replaced per index, along one axis";
+  op.samples = {{"$(i32[3]{1, 2, 3}, i64[2]{0, -1}, i32[2]{9, 8})", "i32[3]{9, 2, 8}"},
+                {"$(i32[2]{1, 2}, i64[2]{0, 0}, i32[2]{3, 4}) {reduction = \"add\"}", "i32[2]{8, 2}"},
+                {"$(f32[2, 0], i64[1, 0], f32[1, 0])", "f32[2, 0]"},
+                {"$(f32[2], i64[1]{2}, f32[1])", "error: index 2 is outside"},
+                {"$(f32[2], i64[1]{0}, f32[1]) {reduction = \"avg\"}", "error: must be none, add"},
+                {"$(f32[2], i64[1]{0}, f32[2])", "error: must have the same shape"}};
+  return op;
+}
+
+OpDef nd() {
+  OpDef op = base();
+  op.name = "scatter_nd";
+  op.onnx = {"", "ScatterND", {11, 13, 16, 18}};
+  op.doc = "a copy of the data with slices replaced that index tuples address";
+  op.operands[1].type = i64_tensor;
+  op.attrs = {string_attr("reduction", "none")};
+  op.eval = eval_nd;
+  op.samples = {{"$(i32[2, 2]{1, 2, 3, 4}, i64[1, 1]{1}, i32[1, 2]{8, 9})", "i32[2, 2]{1, 2, 8, 9}"},
+                {"$(i32[2]{5, 6}, i64[2, 1]{1, 1}, i32[2]{2, 3}) {reduction = \"mul\"}", "i32[2]{5, 36}"},
+                {"$(f32[2, 3], i64[0, 1], f32[0, 3])", "f32[2, 3]"},
+                {"$(f32[2], i64[1, 1]{2}, f32[1])", "error: index 2 is outside"},
+                {"$(f32[2], i64[1, 1]{0}, f32[2])", "error: updates have shape"}};
+  return op;
+}
+
+OpDef deprecated() {
+  OpDef op = elements();
+  op.name = "scatter";
+  op.onnx = {"", "Scatter", {9, 11}};
+  op.doc = "the older name of scatter_elements, which it becomes at import";
+  op.upgrades = {{11, [](UpgradeContext& c) { c.become("scatter_elements"); }}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> scatter_family() { return {elements(), nd(), deprecated()}; }
+
+}  // namespace selkie::ops

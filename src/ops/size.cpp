@@ -1,0 +1,25 @@
+// Size: the number of elements.
+#include "ops/support/record.h"
+
+namespace selkie::ops {
+
+OpDef size_op() {
+  return {
+      .name = "size",
+      .onnx = {"", "Size", {1, 13, 19, 21, 23, 24, 25}},
+      .doc = "the number of elements",
+      .operands = {{"data", any_tensor}},
+      .results = {{"size", i64_tensor}},
+      .dynamism = isdo(),
+      .mapping = Mapping::opaque,
+      .forward = [](const ForwardContext&) { return std::vector<Type>{Type::tensor(DType::i64, SymDims{})}; },
+      .backward = later::rdp,
+      .value = later::rdp,
+      .eval = [](EvalContext& e) { e.set(0, Tensor::scalar_i64(e.tensor(0).count())); },
+      .lower = absent("shapes are read from descriptors; no kernel is needed"),
+      .grad = absent("the result is an integer"),
+      .samples = {{"$(f32[2, 3])", "i64[]{6}"}, {"$(f32[])", "i64[]{1}"}, {"$(str[0, 3])", "i64[]{0}"}, {"$()", "error: at least 1"}},
+  };
+}
+
+}  // namespace selkie::ops

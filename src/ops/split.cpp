@@ -1,0 +1,161 @@
+// Split, SplitToSequence and ConcatFromSequence: a tensor in parts along one axis, and back.
+#include "ops/support/record.h"
+
+namespace selkie::ops {
+namespace {
+
+// Parts of equal size; the last may be smaller.
+std::vector<int64_t> equal_parts(int64_t total, int64_t parts) {
+  if (parts < 1 || parts > std::max<int64_t>(total, 1) * 2 + 65536) fail("{} elements cannot be split into {} parts", total, parts);
+  int64_t size = (total + parts - 1) / parts;
+  std::vector<int64_t> sizes;
+  for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(total - i * size, 0, size));
+  return sizes;
+}
+
+void check_sizes(const std::vector<int64_t>& sizes, int64_t total) {
+  int64_t sum = 0;
+  for (int64_t size : sizes)
+    if (size < 0 || __builtin_add_overflow(sum, size, &sum)) fail("part size {} is not valid", size);
+  if (sum != total) fail("the parts have {} elements together, but the axis has {}", sum, total);
+}
+
+std::vector<Tensor> cut(const Tensor& x, int64_t axis, const std::vector<int64_t>& sizes) {
+  std::vector<Tensor> parts;
+  int64_t at = 0;
+  for (int64_t size : sizes) {
+    parts.push_back(slice_axis(x, axis, at, size));
+    at += size;
+  }
+  return parts;
+}
+
+void eval_split(EvalContext& e) {
+  const Tensor& x = e.tensor(0);
+  int64_t axis = normalize_axis(e.attr_int("axis"), x.rank());
+  auto count = static_cast<int64_t>(e.result_count());
+  std::vector<int64_t> sizes;
+  if (e.has(1)) {
+    sizes = ints_of(e.tensor(1));
+    check_sizes(sizes, x.dim(axis));
+  } else {
+    if (e.has_attr("num_outputs") && e.attr_int("num_outputs") != count) fail("num_outputs is {}, but there are {} results", e.attr_int("num_outputs"), count);
+    sizes = equal_parts(x.dim(axis), count);
+  }
+  if (static_cast<int64_t>(sizes.size()) != count) fail("{} parts are given, but there are {} results", sizes.size(), count);
+  std::vector<Tensor> parts = cut(x, axis, sizes);
+  for (size_t i = 0; i < parts.size(); ++i) e.set(i, parts[i]);
+}
+
+void eval_to_sequence(EvalContext& e) {
+  const Tensor& x = e.tensor(0);
+  int64_t axis = normalize_axis(e.attr_int("axis"), x.rank());
+  int64_t total = x.dim(axis);
+  bool single = !e.has(1);
+  std::vector<int64_t> sizes;
+  if (single) {
+    sizes.assign(static_cast<size_t>(total), 1);
+  } else if (e.tensor(1).rank() == 0) {
+    int64_t size = int_of(e.tensor(1));
+    if (size < 1) fail("part size {} is not positive", size);
+    for (int64_t at = 0; at < total; at += std::min(size, total - at)) sizes.push_back(std::min(size, total - at));
+  } else {
+    sizes = ints_of(e.tensor(1));
+    check_sizes(sizes, total);
+  }
+  Sequence out;
+  for (Tensor& part : cut(x, axis, sizes)) {
+    if (single && e.attr_int("keepdims") == 0) part = without_axis(part, axis);
+    out.items.emplace_back(std::move(part));
+  }
+  e.set(0, std::move(out));
+}
+
+void eval_from_sequence(EvalContext& e) {
+  const auto& items = e.operand(0).sequence();
+  if (items.empty()) fail("the sequence is empty");
+  bool new_axis = e.attr_int("new_axis") != 0;
+  std::vector<Tensor> parts;
+  int64_t axis = 0;
+  for (const HostValue& item : items) {
+    Tensor part = item.tensor();
+    axis = normalize_axis(e.attr_int("axis"), part.rank() + new_axis);
+    if (part.dtype() != items[0].tensor().dtype()) fail("the sequence holds {} and {}", name(items[0].tensor().dtype()), name(part.dtype()));
+    parts.push_back(new_axis ? with_axis(part, axis) : part);
+  }
+  e.set(0, concat(parts, axis));
+}
+
+OpDef base() {
+  return {
+      .name = {},
+      .onnx = {},
+      .doc = {},
+      .operands = {{"input", any_tensor}, {"split", index_tensor, optional}},
+      .results = {{"outputs", any_tensor, variadic}},
+      .attrs = {int_attr("axis", 0)},
+      .dynamism = isvdos({"split"}),
+      .mapping = Mapping::reorganize,
+      .forward = later::rdp,
+      .backward = later::rdp,
+      .value = later::rdp,
+      .eval = eval_split,
+      .lower = later::cpu,
+      .grad = later::training,
+      .samples = {},
+  };
+}
+
+OpDef split() {
+  OpDef op = base();
+  op.name = "split";
+  op.onnx = {"", "Split", {1, 2, 11, 13, 18}};
+  op.doc = "parts along one axis, of given or equal sizes";
+  op.operands[1].type = i64_tensor;
+  op.attrs.push_back(optional_attr("num_outputs", AttrKind::integer));
+  op.upgrades = {{13, attr_to_operand("split", 1)}};
+  op.samples = {{"$(i32[5]{1, 2, 3, 4, 5}, i64[2]{2, 3})", "i32[2]{1, 2}, i32[3]{3, 4, 5}"},
+                {"$(f32[2, 5]) {axis = 1, num_outputs = 2}", "f32[2, 3], f32[2, 2]"},
+                {"$(f32[0]) {num_outputs = 2}", "f32[0], f32[0]"},
+                {"$(f32[5], i64[2]{2, 2})", "error: the parts have 4 elements"},
+                {"$(f32[5]) {axis = 1}", "error: axis 1 is outside"}};
+  return op;
+}
+
+OpDef to_sequence() {
+  OpDef op = base();
+  op.name = "split_to_sequence";
+  op.onnx = {"", "SplitToSequence", {11, 24}};
+  op.doc = "parts along one axis, as a sequence";
+  op.results = {{"output_sequence", any_tensor, required, Container::seq}};
+  op.attrs.push_back(int_attr("keepdims", 1));
+  op.eval = eval_to_sequence;
+  op.samples = {{"$(i32[3]{1, 2, 3}, i64[]{2})", "seq(i32[2]{1, 2}, i32[1]{3})"},
+                {"$(f32[2, 3]) {keepdims = 0}", "seq(f32[3], f32[3])"},
+                {"$(f32[0])", "seq()"},
+                {"$(f32[3], i64[]{0})", "error: not positive"}};
+  return op;
+}
+
+OpDef from_sequence() {
+  OpDef op = base();
+  op.name = "concat_from_sequence";
+  op.onnx = {"", "ConcatFromSequence", {11}};
+  op.doc = "the items of a sequence one after the other, along one axis or a new one";
+  op.operands = {{"input_sequence", any_tensor, required, Container::seq}};
+  op.results = {{"concat_result", any_tensor}};
+  op.attrs = {required_attr("axis", AttrKind::integer), int_attr("new_axis", 0)};
+  op.dynamism = isdos();
+  op.eval = eval_from_sequence;
+  op.samples = {{"$(seq(i32[1]{1}, i32[2]{2, 3})) {axis = 0}", "i32[3]{1, 2, 3}"},
+                {"$(seq(f32[2], f32[2])) {axis = -1, new_axis = 1}", "f32[2, 2]"},
+                {"$(seq()) {axis = 0}", "error: the sequence is empty"},
+                {"$(seq(f32[2], f32[2, 2])) {axis = 0}", "error: cannot be concatenated"}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> split_family() { return {split(), to_sequence(), from_sequence()}; }
+
+}  // namespace selkie::ops
