@@ -19,8 +19,8 @@ using Scope = std::map<Bytes, Value*>;
 using Opsets = std::map<std::string, int64_t, std::less<>>;
 using AttributeBindings = std::map<Bytes, const AttributeProto*>;  // what a call gives a function's attributes
 
-// Functions that call each other may nest this deep; ONNX allows no recursion.
-constexpr int max_function_depth = 100;
+// Functions that call each other may nest this deep.
+constexpr size_t max_function_depth = 100;
 
 std::string_view canonical_domain(Bytes domain) { return domain == "ai.onnx" ? "" : domain; }
 std::string_view shown_domain(std::string_view domain) { return domain.empty() ? "ai.onnx" : domain; }
@@ -38,7 +38,7 @@ class Importer {
     ir::Function& main = module_->add_function("main");
     Frame frame{.opsets = opsets};
     Scope scope;
-    declare_initializers(graph, scope);
+    std::set<Bytes> initializers = declare_initializers(graph, scope);
     for (const ValueInfo& input : graph.inputs) {
       if (scope.contains(input.name)) continue;  // an initialiser of that name fixes the input
       if (input.name.empty()) fail("an input of the graph has no name");
@@ -46,7 +46,7 @@ class Importer {
       scope.emplace(input.name, parameter);
     }
     check_distinct(graph.inputs);
-    body(graph.nodes, graph.value_infos, graph.outputs, main.body, scope, frame);
+    body(graph.nodes, graph.value_infos, graph.outputs, initializers, main.body, scope, frame);
     for (const ValueInfo& output : graph.outputs) {
       main.body.yields.push_back(lookup(scope, output.name, "the graph's output"));
       main.result_names.emplace_back(output.name);
@@ -60,8 +60,7 @@ class Importer {
   struct Frame {
     Opsets opsets;
     AttributeBindings attributes = {};
-    int depth = 1;           // of regions
-    int function_depth = 0;  // of calls
+    int depth = 1;  // of regions
   };
 
   static Opsets opsets_of(const std::vector<OpsetId>& ids) {
@@ -81,22 +80,22 @@ class Importer {
       if (!names.insert(input.name).second) fail("the graph has two inputs named '{}'", input.name);
   }
 
-  void declare_initializers(const GraphProto& graph, Scope& scope) {
+  // Adds the initialisers of a graph to its scope, where they shadow outer values, and returns their names.
+  std::set<Bytes> declare_initializers(const GraphProto& graph, Scope& scope) {
+    std::set<Bytes> own;
     auto declare = [&](Bytes name, Value* value) {
       if (name.empty()) fail("an initialiser has no name");
-      if (!scope.emplace(name, value).second) fail("initialiser '{}' is defined twice", name);
+      if (!own.insert(name).second) fail("initialiser '{}' is defined twice", name);
+      scope[name] = value;
     };
-    std::set<Bytes> own;
     for (const TensorProto& tensor : graph.initializers) {
       ir::Constant& constant = module_->add_constant(tensor.name);
       fill_constant(constant, tensor, source_, module_->symbols());
-      if (own.insert(tensor.name).second) scope.erase(tensor.name);  // shadows an outer value
       declare(tensor.name, &constant.value);
     }
-    for (const SparseTensorProto& tensor : graph.sparse_initializers) {
-      if (own.insert(tensor.values.name).second) scope.erase(tensor.values.name);
+    for (const SparseTensorProto& tensor : graph.sparse_initializers)
       declare(tensor.values.name, module_->add_constant(tensor.values.name, to_tensor(tensor, source_)));
-    }
+    return own;
   }
 
   ir::Type type_of(const ValueInfo& info) {
@@ -141,21 +140,18 @@ class Importer {
 
   // Imports nodes in dependence order into `region`; `scope` gains their results.
   void body(const std::vector<NodeProto>& nodes, const std::vector<ValueInfo>& infos, const std::vector<ValueInfo>& outputs,
-            ir::Region& region, Scope& scope, const Frame& frame) {
+            const std::set<Bytes>& initializers, ir::Region& region, Scope& scope, const Frame& frame) {
     std::map<Bytes, const ValueInfo*> declared;
     for (const ValueInfo& info : infos) declared.emplace(info.name, &info);
     for (const ValueInfo& info : outputs) declared.emplace(info.name, &info);
-    std::set<Bytes> defined;
+    check_single_definitions(nodes, region, scope, initializers);
     for (size_t index : dependence_order(nodes)) {
       const NodeProto& proto = nodes[index];
       std::string source = proto.name.empty() ? fmt::format("{}_{}", proto.op_type, index) : std::string(proto.name);
       try {
         std::vector<Value*> results = node(proto, source, declared, region, scope, frame);
         for (size_t i = 0; i < results.size(); ++i) {
-          if (proto.outputs[i].empty()) continue;
-          if (!defined.insert(proto.outputs[i]).second || is_own(scope, proto.outputs[i], region))
-            fail("value '{}' is defined twice", proto.outputs[i]);
-          scope[proto.outputs[i]] = results[i];
+          if (!proto.outputs[i].empty()) scope[proto.outputs[i]] = results[i];
         }
       } catch (Error& error) {
         error.note(fmt::format("in node '{}' ({})", source, proto.op_type));
@@ -164,10 +160,22 @@ class Importer {
     }
   }
 
-  // Whether a name is a parameter of this very region, which a result must not redefine.
-  static bool is_own(const Scope& scope, Bytes name, const ir::Region& region) {
-    auto at = scope.find(name);
-    return at != scope.end() && at->second->region == &region;
+  // A name has one definition per graph: a node, an input or an initialiser of the same graph. Names of outer graphs may be shadowed.
+  static void check_single_definitions(const std::vector<NodeProto>& nodes, const ir::Region& region, const Scope& scope,
+                                       const std::set<Bytes>& initializers) {
+    std::map<Bytes, const NodeProto*> definitions;
+    for (const NodeProto& node : nodes) {
+      for (Bytes output : node.outputs) {
+        if (output.empty()) continue;
+        auto [at, fresh] = definitions.emplace(output, &node);
+        if (!fresh)
+          fail("value '{}' is defined twice: by node '{}' ({}) and by node '{}' ({})", output, at->second->name, at->second->op_type, node.name, node.op_type);
+        if (initializers.contains(output))
+          fail("value '{}' is defined twice: as an initialiser and by node '{}' ({})", output, node.name, node.op_type);
+        if (auto outer = scope.find(output); outer != scope.end() && outer->second->region == &region)
+          fail("value '{}' is defined twice: as an input and by node '{}' ({})", output, node.name, node.op_type);
+      }
+    }
   }
 
   std::vector<Value*> node(const NodeProto& proto, const std::string& source,
@@ -273,8 +281,8 @@ class Importer {
     check_distinct(graph.inputs);
     for (const ValueInfo& input : graph.inputs)
       scope[input.name] = region.add_parameter(std::string(input.name), type_of(input));
-    declare_initializers(graph, scope);
-    body(graph.nodes, graph.value_infos, graph.outputs, region, scope, inner);
+    std::set<Bytes> initializers = declare_initializers(graph, scope);
+    body(graph.nodes, graph.value_infos, graph.outputs, initializers, region, scope, inner);
     for (const ValueInfo& output : graph.outputs) region.yields.push_back(lookup(scope, output.name, "the subgraph's output"));
   }
 
@@ -315,13 +323,13 @@ class Importer {
   }
 
   void call(const FunctionProto& callee, const NodeProto& proto, ir::Node& n, const Frame& frame) {
-    if (frame.function_depth >= max_function_depth)
-      fail("functions call each other more than {} deep; '{}' may be recursive", max_function_depth, callee.name);
+    if (!open_functions_.insert(&callee).second) fail("function '{}' calls itself, which ONNX does not allow", callee.name);
+    if (open_functions_.size() > max_function_depth) fail("functions call each other more than {} deep", max_function_depth);
     if (proto.inputs.size() > callee.inputs.size() || proto.outputs.size() > callee.outputs.size())
       fail("function '{}' takes {} inputs and gives {} outputs", callee.name, callee.inputs.size(), callee.outputs.size());
     n.operands.resize(callee.inputs.size(), nullptr);
     for (size_t i = n.results.size(); i < callee.outputs.size(); ++i) n.add_result("");
-    Frame inner{.opsets = opsets_of(callee.opsets.empty() ? model_.opsets : callee.opsets), .function_depth = frame.function_depth + 1};
+    Frame inner{.opsets = opsets_of(callee.opsets.empty() ? model_.opsets : callee.opsets)};
     std::string key = fmt::format("{}.{}{}", shown_domain(canonical_domain(callee.domain)), callee.name, callee.overload);
     for (const AttributeProto& fallback : callee.attribute_defaults) inner.attributes[fallback.name] = &fallback;
     for (const AttributeProto& given : proto.attributes)
@@ -337,6 +345,7 @@ class Importer {
       at = instances.emplace(binding, name).first;
       import_function(callee, name, inner);
     }
+    open_functions_.erase(&callee);
     n.attrs.set("callee", ir::FunctionRef{at->second});
   }
 
@@ -346,7 +355,7 @@ class Importer {
     for (Bytes input : proto.inputs)
       if (!scope.emplace(input, function.body.add_parameter(std::string(input), {})).second)
         fail("function '{}' has two inputs named '{}'", proto.name, input);
-    body(proto.nodes, proto.value_infos, {}, function.body, scope, frame);
+    body(proto.nodes, proto.value_infos, {}, {}, function.body, scope, frame);
     for (Bytes output : proto.outputs) {
       function.body.yields.push_back(lookup(scope, output, "the function's output"));
       function.result_names.emplace_back(output);
@@ -359,6 +368,7 @@ class Importer {
   DataSource& source_;
   std::unique_ptr<ir::Module> module_;
   std::map<std::string, std::map<std::vector<const void*>, std::string>> instances_;
+  std::set<const FunctionProto*> open_functions_;  // whose bodies are being imported
 };
 
 std::unique_ptr<ir::Module> import_model(Bytes bytes, const ir::OpSet& ops, DataSource source) {

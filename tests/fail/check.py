@@ -36,13 +36,22 @@ def external(location, length="4", offset="0"):
     return model([node("Add", ["x", "w"], ["y"])], weights=[tensor])
 
 
+def field(number, content):
+    """One length-delimited field of a protobuf message, since the Python library refuses to nest this deep."""
+    def varint(n):
+        return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
 def deep_model(depth):
-    """Nested through one arm only, so that it stays small."""
-    graph = helper.make_graph([node("Identity", ["x"], ["v"])], "leaf", [], [info("v")])
-    small = helper.make_graph([node("Identity", ["x"], ["v"])], "leaf", [], [info("v")])
+    leaf = helper.make_graph([node("Identity", ["x"], ["v"])], "leaf", [], [info("v")]).SerializeToString()
+    output = field(12, info("v").SerializeToString())
+    graph = leaf
     for _ in range(depth):
-        graph = helper.make_graph([node("If", ["c"], ["v"], then_branch=graph, else_branch=small)], "g", [], [info("v")])
-    return model([node("If", ["c"], ["y"], then_branch=graph, else_branch=small)], [info("x"), info("c", bool_, [])])
+        arms = b"".join(field(5, field(1, name) + field(6, arm) + b"\xa0\x01\x05") for name, arm in ((b"then_branch", graph), (b"else_branch", leaf)))
+        graph = field(1, field(1, b"c") + field(2, b"v") + field(4, b"If") + arms) + output
+    inputs = b"".join(field(11, i.SerializeToString()) for i in (info("x"), info("c", bool_, [])))
+    return b"\x08\x09" + field(8, b"\x10\x12") + field(7, graph + inputs)
 
 
 def recursive_function():
@@ -66,7 +75,8 @@ CASES = [
     ("cycle", model([node("Add", ["x", "b"], ["a"], name="first"), node("Neg", ["a"], ["b"], name="second"), node("Neg", ["b"], ["y"])]), None, ["cycle", "first", "second"]),
     ("duplicate result", model([node("Neg", ["x"], ["y"], name="one"), node("Abs", ["x"], ["y"], name="two")]), None, ["'y' is defined twice", "two"]),
     ("duplicate input", model([node("Neg", ["x"], ["y"])], [info("x"), info("x")]), None, ["two inputs named 'x'"]),
-    ("result named as an input", model([node("Neg", ["x"], ["x"]), node("Neg", ["x"], ["y"])]), None, ["'x'"]),
+    ("result named as an input", model([node("Neg", ["x"], ["x"]), node("Neg", ["x"], ["y"])]), None, ["'x' is defined twice", "as an input"]),
+    ("result named as an initialiser", model([node("Neg", ["x"], ["w"]), node("Neg", ["w"], ["y"])], weights=[int_weights("w", [1])]), None, ["'w' is defined twice", "as an initialiser"]),
     ("undefined operand", model([node("Neg", ["ghost"], ["y"])]), None, ["'ghost' is not defined", "Neg_node"]),
     ("undefined output", model([node("Neg", ["x"], ["z"])]), None, ["'y' is not defined"]),
     ("wrong dtype in the model", model([node("Exp", ["x"], ["y"])], [info("x", i64)]), None, ["Exp_node", "i64", "must be one of"]),
@@ -81,10 +91,11 @@ CASES = [
     ("external data that is not there", external("weights.bin"), None, ["weights.bin", "cannot open"]),
     ("external data of a negative offset", external("model.onnx", offset="-4"), None, ["offset"]),
     ("external data beyond the file", external("model.onnx", length="99999999"), None, ["too few"]),
-    ("tensor with too little data", model([node("Add", ["x", "w"], ["y"])], weights=[helper.make_tensor("w", f32, [3], b"1234", raw=True)]), None, ["'w'", "needs 12"]),
+    ("tensor with too little data", model([node("Add", ["x", "w"], ["y"])], weights=[TensorProto(name="w", data_type=f32, dims=[3], raw_data=b"1234")]), None, ["'w'", "needs 12"]),
     ("tensor with absurd dims", model([node("Add", ["x", "w"], ["y"])], weights=[TensorProto(name="w", data_type=f32, dims=[2**40, 2**40])]), None, ["'w'", "too many elements"]),
-    ("deep nesting", deep_model(200), None, ["nested"]),
-    ("recursive function", recursive_function(), None, ["recursive"]),
+    ("deep nesting", deep_model(200), None, ["nested more than 100 deep"]),
+    ("very deep nesting", deep_model(1000), None, ["nested too deeply"]),
+    ("recursive function", recursive_function(), None, ["'f' calls itself"]),
     ("empty file", b"", None, ["no graph"]),
     ("not a model", b"hello, world\n" * 100, None, ["not an ONNX model"]),
     ("missing input", ADD, ["x=random:2x3"], ["'z'", "missing"]),
