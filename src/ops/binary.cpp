@@ -77,6 +77,12 @@ void eval(const Functions& f, EvalContext& e) {
   });
 }
 
+// Before opset 7 the slope of prelu belonged to the channels, which are axis 1.
+void slope_of_channels(UpgradeContext& c) {
+  c.node().attrs.set("axis", int64_t{1});
+  legacy_broadcast(c);
+}
+
 OpDef record(const Row& row) {
   TypeVar type{"T", row.dtypes};
   bool reals = row.dtypes.contains(DType::f32);
@@ -95,7 +101,7 @@ OpDef record(const Row& row) {
       .eval = [f = row.f](EvalContext& e) { eval(f, e); },
       .lower = later::cpu,
       .grad = later::training,
-      .upgrades = {{7, legacy_broadcast}},
+      .upgrades = {{7, row.name == "prelu" ? slope_of_channels : legacy_broadcast}},
       .samples = {{reals ? "$(f32[2, 3], f32[3])" : booleans ? "$(bool[2, 3], bool[3])" : "$(i32[2, 3], i32[3])",
                    reals ? "f32[2, 3]" : booleans ? "bool[2, 3]" : "i32[2, 3]"},
                   {reals ? "$(f32[2, 1], f32[1, 0])" : booleans ? "$(bool[2, 1], bool[1, 0])" : "$(i32[2, 1], i32[1, 0])",

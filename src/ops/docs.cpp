@@ -89,4 +89,48 @@ std::string markdown() {
   return out;
 }
 
+namespace {
+
+// Names in records are identifiers, so that quotes are all they need.
+std::string json_list(const auto& items, auto&& spell) {
+  std::string out;
+  for (const auto& item : items) out += (out.empty() ? "" : ", ") + spell(item);
+  return "[" + out + "]";
+}
+
+std::string json_operands(const std::vector<ir::Operand>& operands) {
+  static constexpr std::string_view arities[] = {"required", "optional", "variadic"};
+  static constexpr std::string_view containers[] = {"tensor", "seq", "opt", "map", "any"};
+  return json_list(operands, [](const ir::Operand& o) {
+    std::vector<std::string_view> dtypes;
+    for (const DTypeInfo& row : all_dtypes())
+      if (o.type.dtypes.contains(row.dtype)) dtypes.push_back(row.name);
+    return fmt::format(R"({{"name": "{}", "type": "{}", "arity": "{}", "container": "{}", "dtypes": {}}})", o.name, o.type.name,
+                       arities[static_cast<size_t>(o.arity)], containers[static_cast<size_t>(o.container)],
+                       json_list(dtypes, [](std::string_view d) { return fmt::format("\"{}\"", d); }));
+  });
+}
+
+}  // namespace
+
+std::string json() {
+  static constexpr std::string_view kinds[] = {"int", "float", "string", "ints", "floats", "strings", "tensor", "type", "function"};
+  return json_list(op_set().all(), [](const ir::OpDef* op) {
+    std::string attrs = json_list(op->attrs, [](const ir::AttrDef& a) {
+      return fmt::format(R"({{"name": "{}", "kind": "{}", "required": {}}})", a.name, kinds[static_cast<size_t>(a.kind)], a.required);
+    });
+    std::string hooks;
+    for_each_hook(*op, [&](std::string_view name, bool present, std::string_view) {
+      hooks += fmt::format("{}\"{}\": {}", hooks.empty() ? "" : ", ", name, present);
+    });
+    auto quoted = [](std::string_view text) { return fmt::format("\"{}\"", text); };
+    return fmt::format(R"({{"name": "{}", "domain": "{}", "onnx": "{}", "versions": {}, "operands": {}, "results": {}, "attrs": {}, )"
+                       R"("regions": {}, "class": "{}", "causes": {}, "mapping": "{}", "hooks": {{{}}}}})",
+                       op->name, op->onnx.domain, op->onnx.name, json_list(op->onnx.versions, [](int v) { return fmt::format("{}", v); }),
+                       json_operands(op->operands), json_operands(op->results), attrs,
+                       json_list(op->regions, [&](const ir::RegionDef& r) { return quoted(r.onnx); }), ir::name(op->dynamism.cls),
+                       json_list(op->dynamism.causes, quoted), ir::name(op->mapping), hooks);
+  });
+}
+
 }  // namespace selkie::ops

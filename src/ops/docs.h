@@ -13,4 +13,7 @@ std::string describe(const ir::OpDef& op);
 // All of them, as docs/ops.md.
 std::string markdown();
 
+// All records as a JSON list: names, versions, operands, results, attributes, dtypes, class, hooks.
+std::string json();
+
 }  // namespace selkie::ops

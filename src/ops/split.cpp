@@ -86,6 +86,14 @@ void eval_from_sequence(EvalContext& e) {
   e.set(0, concat(parts, axis));
 }
 
+// Opset 1 took the sizes as a tensor of the data's type.
+void sizes_as_integers(UpgradeContext& c) {
+  if (c.node().operands.size() < 2 || c.node().operands[1] == nullptr) return;
+  ir::Attributes to;
+  to.set("to", static_cast<int64_t>(DType::i64));
+  c.set_operand(1, c.emit("cast", {c.node().operands[1]}, std::move(to)));
+}
+
 OpDef base() {
   return {
       .name = {},
@@ -113,7 +121,7 @@ OpDef split() {
   op.doc = "parts along one axis, of given or equal sizes";
   op.operands[1].type = i64_tensor;
   op.attrs.push_back(optional_attr("num_outputs", AttrKind::integer));
-  op.upgrades = {{13, attr_to_operand("split", 1)}};
+  op.upgrades = {{2, sizes_as_integers}, {13, attr_to_operand("split", 1)}};
   op.samples = {{"$(i32[5]{1, 2, 3, 4, 5}, i64[2]{2, 3})", "i32[2]{1, 2}, i32[3]{3, 4, 5}"},
                 {"$(f32[2, 5]) {axis = 1, num_outputs = 2}", "f32[2, 3], f32[2, 2]"},
                 {"$(f32[0]) {num_outputs = 2}", "f32[0], f32[0]"},

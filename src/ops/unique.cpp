@@ -7,7 +7,10 @@
 namespace selkie::ops {
 namespace {
 
-constexpr TypeVar type{"T", dtypes::all - dtypes::complex};
+bool before(const auto& a, const auto& b) { return a < b; }
+bool before(const std::complex<double>& a, const std::complex<double>& b) {
+  return a.real() != b.real() ? a.real() < b.real() : a.imag() < b.imag();
+}
 
 // Slices of the tensor as rows, compared element by element.
 template <class W>
@@ -19,8 +22,8 @@ struct Rows {
     for (int64_t i = 0; i < width; ++i) {
       const W& x = values[static_cast<size_t>(a * width + i)];
       const W& y = values[static_cast<size_t>(b * width + i)];
-      if (x < y) return -1;
-      if (y < x) return 1;
+      if (before(x, y)) return -1;
+      if (before(y, x)) return 1;
     }
     return 0;
   }
@@ -74,17 +77,13 @@ void eval(EvalContext& e) {
   int64_t count = data.dim(axis);
   dispatch_wide(x.dtype(), [&](auto tag) {
     using W = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<W, std::complex<double>>) {
-      fail("complex numbers have no order");
-    } else {
-      Found found = find(Rows<W>{widen<W>(rows), count == 0 ? 0 : rows.count() / count}, count, e.attr_int("sorted") != 0);
-      std::vector<Tensor> parts{slice_axis(data, axis, 0, 0)};
-      for (int64_t at : found.first) parts.push_back(slice_axis(data, axis, at, 1));
-      e.set(0, concat(parts, axis));
-      e.set(1, Tensor::of_i64(found.first));
-      e.set(2, Tensor::of_i64(found.inverse));
-      e.set(3, Tensor::of_i64(found.counts));
-    }
+    Found found = find(Rows<W>{widen<W>(rows), count == 0 ? 0 : rows.count() / count}, count, e.attr_int("sorted") != 0);
+    std::vector<Tensor> parts{slice_axis(data, axis, 0, 0)};
+    for (int64_t at : found.first) parts.push_back(slice_axis(data, axis, at, 1));
+    e.set(0, concat(parts, axis));
+    e.set(1, Tensor::of_i64(found.first));
+    e.set(2, Tensor::of_i64(found.inverse));
+    e.set(3, Tensor::of_i64(found.counts));
   });
 }
 
@@ -107,8 +106,8 @@ OpDef unique_op() {
       .name = "unique",
       .onnx = {"", "Unique", {11}},
       .doc = "the distinct elements or slices, their first places, the way back, and how often each occurs",
-      .operands = {{"x", type}},
-      .results = {{"y", type}, {"indices", i64_tensor, optional}, {"inverse_indices", i64_tensor, optional}, {"counts", i64_tensor, optional}},
+      .operands = {{"x", any_tensor}},
+      .results = {{"y", any_tensor}, {"indices", i64_tensor, optional}, {"inverse_indices", i64_tensor, optional}, {"counts", i64_tensor, optional}},
       .attrs = {optional_attr("axis", AttrKind::integer), int_attr("sorted", 1)},
       .dynamism = edo({"x"}),
       .mapping = Mapping::opaque,

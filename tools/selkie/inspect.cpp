@@ -60,9 +60,9 @@ int opt(const std::string& path, const std::vector<std::string>& names) {
   return 0;
 }
 
-int list_ops(const std::string& name, bool markdown) {
-  if (markdown) {
-    fmt::print("{}", ops::markdown());
+int list_ops(const std::string& name, bool markdown, bool json) {
+  if (markdown || json) {
+    fmt::print("{}{}", markdown ? ops::markdown() : ops::json(), json ? "\n" : "");
     return 0;
   }
   const ir::OpSet& set = ops::op_set();
@@ -103,10 +103,12 @@ void add_opt(CLI::App& app, Action& action) {
 void add_ops(CLI::App& app, Action& action) {
   auto name = std::make_shared<std::string>();
   auto markdown = std::make_shared<bool>(false);
+  auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("ops", "List the operators, or show one");
   command->add_option("NAME", *name, "Selkie's or ONNX's name of an operator");
   command->add_flag("--markdown", *markdown, "Print docs/ops.md");
-  command->callback([=, &action] { action = [=] { return list_ops(*name, *markdown); }; });
+  command->add_flag("--json", *json, "All records, machine-readable");
+  command->callback([=, &action] { action = [=] { return list_ops(*name, *markdown, *json); }; });
 }
 
 void add_passes(CLI::App& app, Action& action) {
