@@ -59,6 +59,7 @@ void check_operands(const EvalContext& context) {
     if (!record.type.dtypes.contains(dtype))
       fail("operand '{}' is of type {}, but must be one of {}", record.name, name(dtype),
            to_string(record.type.dtypes));
+    if (record.type.name.empty()) continue;
     auto [at, fresh] = bound.emplace(record.type.name, std::pair(dtype, record.name));
     if (!fresh && at->second.first != dtype)
       fail("operand '{}' is of type {}, but must be {} like operand '{}'", record.name, name(dtype),

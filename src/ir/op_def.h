@@ -47,7 +47,7 @@ class Hook {
 };
 
 // The dtypes that stand for one letter of an operator's type rule. Operands and results that share a name share the
-// dtype at each node.
+// dtype at each node; without a name each has its own.
 struct TypeVar {
   std::string_view name;
   DTypeSet dtypes;

@@ -124,6 +124,7 @@ class Verifier {
              to_string(record.type.dtypes));
       return;
     }
+    if (record.type.name.empty()) return;
     auto [at, fresh] = bound.emplace(record.type.name, std::pair(type.dtype, record.name));
     if (!fresh && at->second.first != type.dtype)
       report("{} '{}' is of type {}, but must be {} like '{}'", what, record.name, selkie::name(type.dtype),

@@ -48,7 +48,7 @@ std::string type_list(const ir::OpDef& op) {
       if (std::find(seen.begin(), seen.end(), o.type.name) != seen.end()) continue;
       seen.push_back(o.type.name);
       std::string dtypes = o.type.dtypes == dtypes::all ? "any" : ir::to_string(o.type.dtypes);
-      if (dtypes != o.type.name) dtypes = fmt::format("{}: {}", o.type.name, dtypes);
+      if (!o.type.name.empty() && dtypes != o.type.name) dtypes = fmt::format("{}: {}", o.type.name, dtypes);
       out += (out.empty() ? "" : "; ") + dtypes;
     }
   };

@@ -123,7 +123,7 @@ OpDef record() {
       .name = "scan",
       .onnx = {"", "Scan", {8, 9, 11, 16, 19, 21, 23, 24, 25}},
       .doc = "runs a region over the slices of the last operands; carries the first ones as state and stacks outputs",
-      .operands = {{"initial_state_and_scan_inputs", any_tensor, variadic}},
+      .operands = {{"initial_state_and_scan_inputs", mixed_tensors, variadic}},
       .results = {{"final_state_and_scan_outputs", any_tensor, variadic, Container::any}},
       .attrs = {required_attr("num_scan_inputs", AttrKind::integer), optional_attr("scan_input_axes", AttrKind::integers),
                 optional_attr("scan_input_directions", AttrKind::integers), optional_attr("scan_output_axes", AttrKind::integers),
@@ -151,7 +151,7 @@ OpDef batched() {
   op.name = "batched_scan";
   op.onnx = {};
   op.doc = "scan as opset 8 had it: over a batch, with sequence lengths";
-  op.operands = {{"sequence_lens", i64_tensor, optional}, {"initial_state_and_scan_inputs", any_tensor, variadic}};
+  op.operands = {{"sequence_lens", i64_tensor, optional}, {"initial_state_and_scan_inputs", mixed_tensors, variadic}};
   op.attrs = {required_attr("num_scan_inputs", AttrKind::integer), optional_attr("directions", AttrKind::integers)};
   op.regions = {{.name = "body", .onnx = "body", .variadic = true}};
   op.eval = eval_batched;

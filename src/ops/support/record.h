@@ -43,6 +43,7 @@ inline constexpr ir::Absent training = absent("comes with differentiation");
 
 // Type rules that many records share.
 inline constexpr TypeVar any_tensor{"T", dtypes::all};
+inline constexpr TypeVar mixed_tensors{"", dtypes::all};  // of different dtypes side by side
 inline constexpr TypeVar float_tensor{"T", dtypes::floats};
 inline constexpr TypeVar numeric_tensor{"T", dtypes::numeric};
 inline constexpr TypeVar i64_tensor{"i64", dtypes::i64};
