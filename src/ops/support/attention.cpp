@@ -108,20 +108,16 @@ void add_mask(Heads& scores, const Tensor& mask) {
   if (mask.dtype() == DType::boolean)
     for (double& v : values) v = v != 0 ? 0 : masked;
   int64_t width = mask.dim(mask.rank() - 1);
-  bool spread = width == 1 && scores.size != 1;
-  if (width > scores.size) fail("the mask of shape {} is wider than {} keys", to_string(mask.dims()), scores.size);
   Dims dims = mask.dims();
   dims.back() = scores.size;
+  if (width > scores.size || broadcast(dims, scores.dims()) != scores.dims())
+    fail("the mask of shape {} does not broadcast to scores of shape {}", to_string(mask.dims()), to_string(scores.dims()));
   std::vector<int64_t> strides = broadcast_strides(dims, scores.dims());
-  int64_t unit = spread ? 0 : 1;
-  for (size_t i = 0; i + 1 < strides.size(); ++i)
+  for (size_t i = 0; i < 3; ++i)
     if (scores.size != 0) strides[i] = strides[i] / scores.size * width;
   for_each_row(scores, [&](int64_t b, int64_t h, int64_t i, std::span<double> row) {
     const double* from = values.data() + b * strides[0] + h * strides[1] + i * strides[2];
-    for (size_t j = 0; j < row.size(); ++j) {
-      auto at = static_cast<int64_t>(j) * unit;
-      row[j] += at < width ? from[at] : masked;
-    }
+    for (size_t j = 0; j < row.size(); ++j) row[j] += static_cast<int64_t>(j) < width ? from[j] : masked;
   });
 }
 
