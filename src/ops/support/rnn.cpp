@@ -184,8 +184,10 @@ RnnOptions rnn_options(const ir::EvalContext& e, RnnCell cell) {
   std::vector<std::string> defaults = cell == RnnCell::rnn   ? std::vector<std::string>{"Tanh"}
                                       : cell == RnnCell::gru ? std::vector<std::string>{"Sigmoid", "Tanh"}
                                                              : std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"};
-  size_t each = defaults.size();
-  if (o.directions() == 2) defaults.insert(defaults.end(), defaults.begin(), defaults.begin() + static_cast<int64_t>(each));
+  if (o.directions() == 2) {
+    std::vector<std::string> once = defaults;
+    defaults.insert(defaults.end(), once.begin(), once.end());
+  }
   std::vector<std::string> names = has("activations") ? e.attr<std::vector<std::string>>("activations") : defaults;
   // RNN's default names two functions for either number of directions.
   if (cell == RnnCell::rnn && names.size() == 2 && o.directions() == 1) names.pop_back();
