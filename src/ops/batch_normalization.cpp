@@ -85,7 +85,8 @@ std::vector<Type> forward(const ForwardContext& c) {
 void mode_from_results(UpgradeContext& c) {
   ir::Node& n = c.node();
   const ir::Attribute* is_test = n.attrs.find("is_test");
-  bool test = is_test != nullptr && std::get<int64_t>(*is_test) != 0;
+  const auto* flag = is_test == nullptr ? nullptr : std::get_if<int64_t>(is_test);
+  bool test = flag != nullptr && *flag != 0;
   bool more = std::any_of(n.results.begin(), n.results.end(), [&](const auto& r) { return r != n.results[0] && !r->name.empty(); });
   if (more && !test) n.attrs.set("training_mode", int64_t{1});
   drop_attrs({"is_test", "spatial", "consumed_inputs"})(c);

@@ -31,8 +31,9 @@ const Row rows[] = {
 void coerce_to_matrix(UpgradeContext& c) {
   ir::Node& n = c.node();
   const ir::Attribute* given = n.attrs.find("axis");
-  int64_t axis = given == nullptr ? 1 : std::get<int64_t>(*given);
+  if (given != nullptr && !std::holds_alternative<int64_t>(*given)) return;
   if (n.operands.empty() || n.operands[0] == nullptr) return;
+  int64_t axis = given == nullptr ? 1 : std::get<int64_t>(*given);
   ir::Value* x = n.operands[0];
   auto attrs = [](std::string_view name, int64_t value) {
     ir::Attributes out;
