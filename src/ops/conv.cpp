@@ -21,8 +21,10 @@ void eval(EvalContext& e) {
   ConvShape shape = conv_shape(e, x, w);
   if (e.has(2) && e.tensor(2).dims() != Dims{shape.out_channels})
     fail("the bias has shape {}, but there are {} output channels", to_string(e.tensor(2).dims()), shape.out_channels);
-  if (x.dtype() == DType::f32) e.set(0, run(e, shape, x.data<float>(), w.data<float>()));
-  else e.set(0, run(e, shape, widen<double>(x).data(), widen<double>(w).data()));
+  if (x.dtype() == DType::f32)
+    e.set(0, run(e, shape, x.data<float>(), w.data<float>()));
+  else
+    e.set(0, run(e, shape, widen<double>(x).data(), widen<double>(w).data()));
 }
 
 }  // namespace
@@ -37,15 +39,18 @@ OpDef conv_op() {
       .attrs = conv_attrs(),
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
-      .forward = [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(c.dtype(0), conv_forward(c, 1))}; },
+      .forward =
+          [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(c.dtype(0), conv_forward(c, 1))}; },
       .backward = later::rdp,
       .value = absent("convolutions do not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,
       .samples = {{"$(f32[1, 1, 4]{1, 2, 3, 4}, f32[1, 1, 2]{1, 10}, f32[1]{100})", "f32[1, 1, 3]{121, 132, 143}"},
-                  {"$(f32[1, 1, 3]{1, 2, 3}, f32[1, 1, 2]{1, 10}) {pads = [1, 0], dilations = [2]}", "f32[1, 1, 2]{20, 31}"},
-                  {"$(f32[2, 4, 7, 8], f32[6, 2, 3, 2]) {group = 2, strides = [2, 3], auto_pad = \"SAME_LOWER\"}", "f32[2, 6, 4, 3]"},
+                  {"$(f32[1, 1, 3]{1, 2, 3}, f32[1, 1, 2]{1, 10}) {pads = [1, 0], dilations = [2]}",
+                   "f32[1, 1, 2]{20, 31}"},
+                  {"$(f32[2, 4, 7, 8], f32[6, 2, 3, 2]) {group = 2, strides = [2, 3], auto_pad = \"SAME_LOWER\"}",
+                   "f32[2, 6, 4, 3]"},
                   {"$(f32[1, 2, 3, 4, 5], f32[3, 2, 1, 1, 1]) {kernel_shape = [1, 1, 1]}", "f32[1, 3, 3, 4, 5]"},
                   {"$(f32[0, 1, 4], f32[1, 1, 2])", "f32[0, 1, 3]"},
                   {"$(f32[1, 1, 0], f32[1, 1, 3]) {pads = [1, 1]}", "f32[1, 1, 0]"},

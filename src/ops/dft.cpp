@@ -56,7 +56,8 @@ void eval_dft(EvalContext& e) {
     for (int64_t j = 0; j < inner; ++j) {
       std::vector<Complex> line(static_cast<size_t>(length));
       int64_t used = std::min(onesided && inverse ? std::min(size, length / 2 + 1) : size, length);
-      for (int64_t k = 0; k < used; ++k) line[static_cast<size_t>(k)] = values[static_cast<size_t>((i * size + k) * inner + j)];
+      for (int64_t k = 0; k < used; ++k)
+        line[static_cast<size_t>(k)] = values[static_cast<size_t>((i * size + k) * inner + j)];
       if (onesided && inverse) mirror(line, static_cast<size_t>(used));
       line = fourier(std::move(line), inverse);
       for (int64_t k = 0; k < kept; ++k) {
@@ -76,11 +77,14 @@ void eval_stft(EvalContext& e) {
   if (onesided && signal.dim(2) != 1) fail("a one-sided transform needs a real signal");
   int64_t step = int_of(e.tensor(1));
   if (step < 1) fail("'frame_step' is {}, but must be at least 1", step);
-  if (e.has(2) && e.tensor(2).rank() != 1) fail("'window' has shape {}, but must be of rank 1", to_string(e.tensor(2).dims()));
+  if (e.has(2) && e.tensor(2).rank() != 1)
+    fail("'window' has shape {}, but must be of rank 1", to_string(e.tensor(2).dims()));
   int64_t length = checked_length(e.has(3) ? int_of(e.tensor(3)) : e.has(2) ? e.tensor(2).dim(0) : signal.dim(1));
-  if (e.has(2) && e.tensor(2).dim(0) != length) fail("'window' has {} elements for frames of {}", e.tensor(2).dim(0), length);
+  if (e.has(2) && e.tensor(2).dim(0) != length)
+    fail("'window' has {} elements for frames of {}", e.tensor(2).dim(0), length);
   if (length > signal.dim(1)) fail("frames of {} are longer than a signal of {}", length, signal.dim(1));
-  std::vector<double> window = e.has(2) ? widen<double>(e.tensor(2)) : std::vector<double>(static_cast<size_t>(length), 1);
+  std::vector<double> window =
+      e.has(2) ? widen<double>(e.tensor(2)) : std::vector<double>(static_cast<size_t>(length), 1);
   int64_t frames = 1 + (signal.dim(1) - length) / step;
   int64_t kept = onesided ? length / 2 + 1 : length;
   Dims dims{signal.dim(0), frames, kept, 2};
@@ -89,7 +93,8 @@ void eval_stft(EvalContext& e) {
   for (int64_t b = 0; b < signal.dim(0); ++b)
     for (int64_t f = 0; f < frames; ++f) {
       std::vector<Complex> line(static_cast<size_t>(length));
-      for (size_t i = 0; i < line.size(); ++i) line[i] = values[static_cast<size_t>(b * signal.dim(1) + f * step) + i] * window[i];
+      for (size_t i = 0; i < line.size(); ++i)
+        line[i] = values[static_cast<size_t>(b * signal.dim(1) + f * step) + i] * window[i];
       line = fourier(std::move(line), false);
       for (int64_t k = 0; k < kept; ++k) {
         out.push_back(line[static_cast<size_t>(k)].real());
@@ -137,7 +142,8 @@ OpDef stft() {
   op.name = "stft";
   op.onnx = {"", "STFT", {17}};
   op.doc = "the discrete Fourier transforms of overlapping, windowed frames of a signal";
-  op.operands = {{"signal", type}, {"frame_step", size_type}, {"window", type, optional}, {"frame_length", size_type, optional}};
+  op.operands = {
+      {"signal", type}, {"frame_step", size_type}, {"window", type, optional}, {"frame_length", size_type, optional}};
   op.attrs = {int_attr("onesided", 1)};
   op.dynamism = isvdos({"frame_step", "frame_length"});
   op.eval = eval_stft;

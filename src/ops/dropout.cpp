@@ -1,4 +1,5 @@
 // Dropout: while training, elements set to zero at random and the others scaled up; otherwise the operand itself.
+#include <functional>
 #include <random>
 
 #include "ops/support/record.h"
@@ -10,6 +11,18 @@ constexpr DTypeSet reals = dtypes::floats | dtypes::float8;
 constexpr TypeVar type{"T", reals};
 constexpr TypeVar ratio_type{"T1", reals};
 
+// Numbers in 0…1. A seed gives those of numpy's RandomState, in which ONNX's expected results are written: 53 bits from
+// two draws of the Mersenne twister.
+std::function<double()> uniform_source(EvalContext& e) {
+  if (!e.has_attr("seed"))
+    return [&random = e.services().random()] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+  std::mt19937 random(static_cast<uint32_t>(e.attr_int("seed")));
+  return [random]() mutable {
+    uint64_t high = random() >> 5;
+    return static_cast<double>((high << 26) + (random() >> 6)) * 0x1p-53;
+  };
+}
+
 void eval(EvalContext& e) {
   const Tensor& data = e.tensor(0);
   double ratio = e.has(1) ? double_of(e.tensor(1)) : 0.5;
@@ -19,12 +32,10 @@ void eval(EvalContext& e) {
   if (!training || ratio == 0) {
     e.set(0, data);
   } else {
-    std::mt19937_64 seeded(e.has_attr("seed") ? static_cast<uint64_t>(e.attr_int("seed")) : 0);
-    std::mt19937_64& random = e.has_attr("seed") ? seeded : e.services().random();
-    std::uniform_real_distribution<double> uniform(0, 1);
+    std::function<double()> uniform = uniform_source(e);
     std::vector<double> values = widen<double>(data);
     for (size_t i = 0; i < values.size(); ++i) {
-      mask[i] = uniform(random) >= ratio;
+      mask[i] = uniform() >= ratio;
       values[i] = mask[i] != 0 ? values[i] / (1 - ratio) : 0;
     }
     e.set(0, narrow<double>(values, data.dtype(), data.dims()));

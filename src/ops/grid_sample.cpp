@@ -70,9 +70,12 @@ std::vector<Weighted> neighbours(const Options& o, double at, int64_t size) {
 Options options_of(const EvalContext& e) {
   Options o{e.attr_string("mode"), Padding::zeros, e.attr_int("align_corners") != 0};
   const std::string& padding = e.attr_string("padding_mode");
-  if (padding == "border") o.padding = Padding::border;
-  else if (padding == "reflection") o.padding = Padding::reflection;
-  else if (padding != "zeros") fail("there is no padding mode '{}'", padding);
+  if (padding == "border")
+    o.padding = Padding::border;
+  else if (padding == "reflection")
+    o.padding = Padding::reflection;
+  else if (padding != "zeros")
+    fail("there is no padding mode '{}'", padding);
   if (o.mode != "linear" && o.mode != "nearest" && o.mode != "cubic") fail("there is no mode '{}'", o.mode);
   return o;
 }
@@ -118,16 +121,21 @@ void eval(EvalContext& e) {
           }
         }
       }
-    if constexpr (std::is_same_v<T, std::string>) return narrow<T>(out, x.dtype(), dims);
-    else return from_reals(out, x.dtype(), dims);
+    if constexpr (std::is_same_v<T, std::string>)
+      return narrow<T>(out, x.dtype(), dims);
+    else
+      return from_reals(out, x.dtype(), dims);
   };
   if (x.dtype() == DType::str && o.mode != "nearest") fail("strings can only be sampled in mode nearest");
-  if (x.dtype() == DType::str) e.set(0, run(TypeTag<std::string>{}));
-  else e.set(0, is_complex(x.dtype()) ? run(TypeTag<std::complex<double>>{}) : run(TypeTag<double>{}));
+  if (x.dtype() == DType::str)
+    e.set(0, run(TypeTag<std::string>{}));
+  else
+    e.set(0, is_complex(x.dtype()) ? run(TypeTag<std::complex<double>>{}) : run(TypeTag<double>{}));
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  if (!c.dims(0) || !c.dims(1) || c.dims(0)->size() < 3 || c.dims(1)->size() != c.dims(0)->size()) return {Type::tensor(c.dtype(0))};
+  if (!c.dims(0) || !c.dims(1) || c.dims(0)->size() < 3 || c.dims(1)->size() != c.dims(0)->size())
+    return {Type::tensor(c.dtype(0))};
   SymDims dims = *c.dims(0);
   for (size_t i = 2; i < dims.size(); ++i) dims[i] = (*c.dims(1))[i - 1];
   return {Type::tensor(c.dtype(0), dims)};
@@ -138,8 +146,10 @@ void rename_modes(UpgradeContext& c) {
   const ir::Attribute* found = c.node().attrs.find("mode");
   const auto* mode = found == nullptr ? nullptr : std::get_if<std::string>(found);
   if (mode == nullptr) return;
-  if (*mode == "bilinear") c.node().attrs.set("mode", std::string("linear"));
-  else if (*mode == "bicubic") c.node().attrs.set("mode", std::string("cubic"));
+  if (*mode == "bilinear")
+    c.node().attrs.set("mode", std::string("linear"));
+  else if (*mode == "bicubic")
+    c.node().attrs.set("mode", std::string("cubic"));
 }
 
 }  // namespace
@@ -161,9 +171,12 @@ OpDef grid_sample_op() {
       .lower = later::cpu,
       .grad = later::training,
       .upgrades = {{20, rename_modes}},
-      .samples = {{"$(f32[1, 1, 3]{1, 2, 4}, f32[1, 4, 1]{-1, 0.5, 1, 3}) {align_corners = 1}", "f32[1, 1, 4]{1, 3, 4, 0}"},
-                  {"$(str[1, 1, 2]{\"a\", \"b\"}, f32[1, 2, 1]{-1, 1}) {align_corners = 1, mode = \"nearest\"}", "str[1, 1, 2]{\"a\", \"b\"}"},
-                  {"$(f32[2, 3, 4, 5], f32[2, 6, 7, 2]) {mode = \"cubic\", padding_mode = \"reflection\"}", "f32[2, 3, 6, 7]"},
+      .samples = {{"$(f32[1, 1, 3]{1, 2, 4}, f32[1, 4, 1]{-1, 0.5, 1, 3}) {align_corners = 1}",
+                   "f32[1, 1, 4]{1, 3, 4, 0}"},
+                  {"$(str[1, 1, 2]{\"a\", \"b\"}, f32[1, 2, 1]{-1, 1}) {align_corners = 1, mode = \"nearest\"}",
+                   "str[1, 1, 2]{\"a\", \"b\"}"},
+                  {"$(f32[2, 3, 4, 5], f32[2, 6, 7, 2]) {mode = \"cubic\", padding_mode = \"reflection\"}",
+                   "f32[2, 3, 6, 7]"},
                   {"$(f32[1, 2, 4, 5], f32[1, 0, 7, 2]) {padding_mode = \"border\"}", "f32[1, 2, 0, 7]"},
                   {"$(f32[1, 2, 4, 5], f32[1, 6, 7, 3])", "error: does not fit an image"},
                   {"$(f32[1, 2, 4, 5], f32[1, 6, 7, 2]) {mode = \"odd\"}", "error: no mode 'odd'"}},

@@ -19,10 +19,13 @@ Losses losses_of(const EvalContext& e, const std::vector<double>& x) {
   if (dims.size() < 2) fail("the input has shape {}, but needs a batch and classes", to_string(dims));
   Dims expected = dims;
   expected.erase(expected.begin() + 1);
-  if (e.tensor(1).dims() != expected) fail("targets have shape {}, but must have {}", to_string(e.tensor(1).dims()), to_string(expected));
+  if (e.tensor(1).dims() != expected)
+    fail("targets have shape {}, but must have {}", to_string(e.tensor(1).dims()), to_string(expected));
   int64_t classes = dims[1];
-  if (e.has(2) && e.tensor(2).dims() != Dims{classes}) fail("weights have shape {} for {} classes", to_string(e.tensor(2).dims()), classes);
-  std::vector<double> weights = e.has(2) ? widen<double>(e.tensor(2)) : std::vector<double>(static_cast<size_t>(classes), 1);
+  if (e.has(2) && e.tensor(2).dims() != Dims{classes})
+    fail("weights have shape {} for {} classes", to_string(e.tensor(2).dims()), classes);
+  std::vector<double> weights =
+      e.has(2) ? widen<double>(e.tensor(2)) : std::vector<double>(static_cast<size_t>(classes), 1);
   std::optional<int64_t> ignored;
   if (e.has_attr("ignore_index")) ignored = e.attr_int("ignore_index");
   int64_t inner = product(dims, 2, static_cast<int64_t>(dims.size()));

@@ -1,7 +1,9 @@
 // Resize and Upsample: a tensor resampled to other sizes, one axis after the other.
+#include "ops/support/resize.h"
+
+#include <cmath>
 #include <limits>
 
-#include "ops/support/interpolate.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -12,128 +14,6 @@ constexpr TypeVar type{"T1", any};
 constexpr TypeVar roi_type{"T2", dtypes::f16_f32_f64};
 constexpr TypeVar scale_type{"f32", dtypes::f32};
 
-struct Options {
-  std::string mode = "nearest";
-  std::string coordinates = "half_pixel";
-  std::string nearest = "round_prefer_floor";
-  double cubic_a = -0.75;
-  double outside = 0;  // what tf_crop_and_resize gives beyond the input
-  bool antialias = false;
-  bool exclude_outside = false;
-};
-
-struct Axis {
-  int64_t axis;
-  int64_t input;
-  int64_t output;
-  double scale;
-  double roi_begin = 0;
-  double roi_end = 1;
-};
-
-// Where output index i lies in the input, as a real coordinate.
-double coordinate(const Options& o, const Axis& a, int64_t i) {
-  auto x = static_cast<double>(i);
-  auto last = static_cast<double>(a.input - 1);
-  double width = a.scale * static_cast<double>(a.input);
-  if (o.coordinates == "asymmetric") return x / a.scale;
-  if (o.coordinates == "align_corners") return width == 1 ? 0 : x * last / (width - 1);
-  if (o.coordinates == "pytorch_half_pixel" && a.output <= 1) return 0;
-  if (o.coordinates == "tf_crop_and_resize") {
-    double span = (a.roi_end - a.roi_begin) * last;
-    return a.roi_begin * last + (a.output > 1 ? x * span / (width - 1) : span / 2);
-  }
-  double shift = 0;
-  if (o.coordinates == "half_pixel_symmetric") shift = static_cast<double>(a.input) / 2 * (1 - static_cast<double>(a.output) / width);
-  return shift + (x + 0.5) / a.scale - 0.5;
-}
-
-int64_t nearest_index(const Options& o, double x) {
-  if (o.nearest == "floor") return static_cast<int64_t>(std::floor(x));
-  if (o.nearest == "ceil") return static_cast<int64_t>(std::ceil(x));
-  return static_cast<int64_t>(o.nearest == "round_prefer_ceil" ? std::floor(x + 0.5) : std::ceil(x - 0.5));
-}
-
-// The input elements that output index i is made of.
-std::vector<Weighted> neighbours(const Options& o, const Axis& a, double x) {
-  auto clamp = [&](int64_t index) { return std::clamp<int64_t>(index, 0, a.input - 1); };
-  if (o.mode == "nearest") return {{clamp(nearest_index(o, x)), 1}};
-  double radius = o.mode == "linear" ? 1 : 2;
-  double stretch = o.antialias ? std::min(a.scale, 1.0) : 1;
-  auto base = static_cast<int64_t>(std::ceil(x)) - 1;
-  double ratio = x - static_cast<double>(base);
-  auto begin = static_cast<int64_t>(std::floor(-radius / stretch)) + 1;
-  std::vector<Weighted> out;
-  double sum = 0;
-  for (int64_t i = begin; i < 2 - begin; ++i) {
-    double at = stretch * (static_cast<double>(i) - ratio);
-    double weight = o.mode == "linear" ? linear_kernel(at) : cubic_kernel(at, o.cubic_a);
-    bool inside = base + i >= 0 && base + i < a.input;
-    if (o.exclude_outside && !inside) continue;
-    sum += weight;
-    out.push_back({clamp(base + i), weight});
-  }
-  if (o.exclude_outside || o.antialias)
-    for (Weighted& w : out) w.weight /= sum == 0 ? 1 : sum;
-  return out;
-}
-
-// Per output index: its neighbours, or none where the result is the value for outside.
-std::vector<std::vector<Weighted>> plan(const Options& o, const Axis& a) {
-  std::vector<std::vector<Weighted>> out;
-  for (int64_t i = 0; i < a.output; ++i) {
-    double x = coordinate(o, a, i);
-    if (!(std::fabs(x) < 0x1p52)) fail("axis {} cannot be resized from {} to {} with scale {}", a.axis, a.input, a.output, a.scale);
-    bool beyond = o.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(a.input - 1));
-    out.push_back(beyond ? std::vector<Weighted>{} : neighbours(o, a, x));
-  }
-  return out;
-}
-
-template <class T>
-std::vector<T> apply(const std::vector<T>& x, Dims& dims, const Axis& a, const std::vector<std::vector<Weighted>>& taps, T outside) {
-  int64_t outer = product(dims, 0, a.axis);
-  int64_t inner = product(dims, a.axis + 1, static_cast<int64_t>(dims.size()));
-  dims[static_cast<size_t>(a.axis)] = a.output;
-  std::vector<T> out(static_cast<size_t>(element_count(dims)));
-  T* to = out.data();
-  for (int64_t i = 0; i < outer; ++i)
-    for (const std::vector<Weighted>& row : taps) {
-      const T* from = x.data() + i * a.input * inner;
-      for (int64_t j = 0; j < inner; ++j, ++to) {
-        if constexpr (std::is_same_v<T, std::string>) {
-          *to = row.empty() ? outside : from[row[0].index * inner + j];
-        } else {
-          if (row.empty()) *to = outside;
-          for (const Weighted& w : row) *to += w.weight == 1 ? from[w.index * inner + j] : from[w.index * inner + j] * w.weight;
-        }
-      }
-    }
-  return out;
-}
-
-Tensor resize(const Tensor& input, const Options& o, const std::vector<Axis>& axes) {
-  if (o.mode != "nearest" && o.mode != "linear" && o.mode != "cubic") fail("there is no mode '{}'", o.mode);
-  if (input.dtype() == DType::str && o.mode != "nearest") fail("strings can only be resized in mode nearest");
-  if (o.antialias && o.mode == "nearest") fail("mode nearest has no antialiasing");
-  Dims dims = input.dims();
-  auto run = [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    std::vector<T> x = widen<T>(input);
-    T outside{};
-    if constexpr (!std::is_same_v<T, std::string>) outside = o.outside;
-    for (const Axis& a : axes) {
-      if (a.input == 0 && a.output > 0) fail("axis {} has no elements to resize to {}", a.axis, a.output);
-      bool same = a.scale == 1 && a.output == a.input && a.roi_begin == 0 && a.roi_end == 1;
-      if (!same) x = apply<T>(x, dims, a, plan(o, a), outside);
-    }
-    if constexpr (std::is_same_v<T, std::string>) return narrow<T>(x, input.dtype(), dims);
-    else return from_reals(x, input.dtype(), dims);
-  };
-  if (input.dtype() == DType::str) return run(TypeTag<std::string>{});
-  return is_complex(input.dtype()) ? run(TypeTag<std::complex<double>>{}) : run(TypeTag<double>{});
-}
-
 // The size after scaling, in the precision in which ONNX infers it.
 int64_t scaled_size(int64_t input, double scale) {
   if (!(scale > 0) || !std::isfinite(scale)) fail("a scale is {}, but must be above 0", scale);
@@ -142,7 +22,7 @@ int64_t scaled_size(int64_t input, double scale) {
   return static_cast<int64_t>(std::floor(size));
 }
 
-void set_scales(std::vector<Axis>& axes, const Tensor& scales) {
+void set_scales(std::vector<ResizeAxis>& axes, const Tensor& scales) {
   if (scales.rank() != 1 || scales.count() != static_cast<int64_t>(axes.size()))
     fail("'scales' has shape {}, but {} axes are resized", to_string(scales.dims()), axes.size());
   std::vector<double> values = widen<double>(scales);
@@ -152,7 +32,7 @@ void set_scales(std::vector<Axis>& axes, const Tensor& scales) {
   }
 }
 
-void set_sizes(std::vector<Axis>& axes, const Tensor& sizes, const std::string& policy) {
+void set_sizes(std::vector<ResizeAxis>& axes, const Tensor& sizes, const std::string& policy) {
   if (sizes.rank() != 1 || sizes.count() != static_cast<int64_t>(axes.size()))
     fail("'sizes' has shape {}, but {} axes are resized", to_string(sizes.dims()), axes.size());
   std::vector<int64_t> values = ints_of(sizes);
@@ -167,7 +47,7 @@ void set_sizes(std::vector<Axis>& axes, const Tensor& sizes, const std::string& 
   }
   if (policy == "stretch") return;
   if (policy != "not_larger" && policy != "not_smaller") fail("there is no aspect ratio policy '{}'", policy);
-  for (Axis& a : axes) {
+  for (ResizeAxis& a : axes) {
     a.scale = policy == "not_larger" ? least : most;
     double size = std::floor(a.scale * static_cast<double>(a.input) + 0.5);
     if (!(size < 0x1p40)) fail("a scale of {} makes {} elements too many", a.scale, a.input);
@@ -175,13 +55,14 @@ void set_sizes(std::vector<Axis>& axes, const Tensor& sizes, const std::string& 
   }
 }
 
-std::vector<Axis> axes_of(const EvalContext& e, const Tensor& x) {
+std::vector<ResizeAxis> axes_of(const EvalContext& e, const Tensor& x) {
   std::vector<int64_t> chosen;
-  if (e.has_attr("axes") && !e.attr_ints("axes").empty()) chosen = e.attr_ints("axes");
+  if (e.has_attr("axes") && !e.attr_ints("axes").empty())
+    chosen = e.attr_ints("axes");
   else
     for (int64_t i = 0; i < x.rank(); ++i) chosen.push_back(i);
   normalize_axes(chosen, x.rank());
-  std::vector<Axis> axes;
+  std::vector<ResizeAxis> axes;
   for (int64_t axis : chosen) {
     int64_t at = normalize_axis(axis, x.rank());
     axes.push_back({at, x.dim(at), x.dim(at), 1});
@@ -191,19 +72,23 @@ std::vector<Axis> axes_of(const EvalContext& e, const Tensor& x) {
 
 void eval_resize(EvalContext& e) {
   const Tensor& x = e.tensor(0);
-  std::vector<Axis> axes = axes_of(e, x);
+  std::vector<ResizeAxis> axes = axes_of(e, x);
   // Opsets 11 and 12 gave an empty tensor for what is left out.
   bool scales = e.has(2) && e.tensor(2).count() > 0;
   bool sizes = e.has(3) && e.tensor(3).count() > 0;
   if (scales == sizes && x.rank() > 0) fail("exactly one of 'scales' and 'sizes' is needed");
   if (scales) set_scales(axes, e.tensor(2));
   if (sizes) set_sizes(axes, e.tensor(3), e.attr_string("keep_aspect_ratio_policy"));
-  Options o{e.attr_string("mode"), e.attr_string("coordinate_transformation_mode"), e.attr_string("nearest_mode"),
-            e.attr_float("cubic_coeff_a"), e.attr_float("extrapolation_value"), e.attr_int("antialias") != 0,
-            e.attr_int("exclude_outside") != 0};
+  ResizeOptions o{e.attr_string("mode"),
+                  e.attr_string("coordinate_transformation_mode"),
+                  e.attr_string("nearest_mode"),
+                  e.attr_float("cubic_coeff_a"),
+                  e.attr_float("extrapolation_value"),
+                  e.attr_int("antialias") != 0,
+                  e.attr_int("exclude_outside") != 0};
   bool crop = o.coordinates == "tf_crop_and_resize";
-  if (!crop && o.coordinates != "half_pixel" && o.coordinates != "half_pixel_symmetric" && o.coordinates != "pytorch_half_pixel" &&
-      o.coordinates != "align_corners" && o.coordinates != "asymmetric")
+  if (!crop && o.coordinates != "half_pixel" && o.coordinates != "half_pixel_symmetric" &&
+      o.coordinates != "pytorch_half_pixel" && o.coordinates != "align_corners" && o.coordinates != "asymmetric")
     fail("there is no coordinate transformation '{}'", o.coordinates);
   if (crop) {
     std::vector<double> roi = e.has(1) ? widen<double>(e.tensor(1)) : std::vector<double>{};
@@ -216,14 +101,14 @@ void eval_resize(EvalContext& e) {
   e.set(0, resize(x, o, axes));
 }
 
-const Options before_opset_11{.coordinates = "asymmetric", .nearest = "floor"};
+const ResizeOptions before_opset_11{.coordinates = "asymmetric", .nearest = "floor"};
 
 void eval_upsample(EvalContext& e) {
   const Tensor& x = e.tensor(0);
-  std::vector<Axis> axes;
+  std::vector<ResizeAxis> axes;
   for (int64_t i = 0; i < x.rank(); ++i) axes.push_back({i, x.dim(i), x.dim(i), 1});
   set_scales(axes, e.tensor(1));
-  Options o = before_opset_11;
+  ResizeOptions o = before_opset_11;
   o.mode = e.attr_string("mode");
   e.set(0, resize(x, o, axes));
 }
@@ -263,7 +148,10 @@ OpDef base() {
       .name = "resize",
       .onnx = {"", "Resize", {10, 11, 13, 18, 19}},
       .doc = "resampled to given sizes or by given scales",
-      .operands = {{"x", type}, {"roi", roi_type, optional}, {"scales", scale_type, optional}, {"sizes", i64_tensor, optional}},
+      .operands = {{"x", type},
+                   {"roi", roi_type, optional},
+                   {"scales", scale_type, optional},
+                   {"sizes", i64_tensor, optional}},
       .results = {{"y", type}},
       .attrs = {int_attr("antialias", 0), optional_attr("axes", AttrKind::integers),
                 string_attr("coordinate_transformation_mode", "half_pixel"), float_attr("cubic_coeff_a", -0.75f),
@@ -279,17 +167,19 @@ OpDef base() {
       .lower = later::cpu,
       .grad = later::training,
       .upgrades = {{11, from_opset_10}},
-      .samples = {{"$(f32[1, 2]{1, 3}, _, f32[2]{1, 2}) {mode = \"linear\"}", "f32[1, 4]{1, 1.5, 2.5, 3}"},
-                  {"$(str[2]{\"a\", \"b\"}, _, _, i64[1]{4})", "str[4]{\"a\", \"a\", \"b\", \"b\"}"},
-                  {"$(u8[4]{0, 100, 200, 255}, _, _, i64[1]{2}) {mode = \"cubic\", antialias = 1}", "u8[2]"},
-                  {"$(f32[1, 4, 8], _, _, i64[2]{7, 8}) {axes = [1, 2], keep_aspect_ratio_policy = \"not_larger\"}", "f32[1, 4, 8]"},
-                  {"$(f32[3]{1, 2, 3}, f32[2]{0, 2}, _, i64[1]{3}) {coordinate_transformation_mode = \"tf_crop_and_resize\", "
-                   "extrapolation_value = 9.0}",
-                   "f32[3]{1, 3, 9}"},
-                  {"$(f32[0, 2], _, f32[2]{1, 2})", "f32[0, 4]"},
-                  {"$(f32[1, 2], _, f32[2]{1, 2}, i64[2]{1, 2})", "error: exactly one of"},
-                  {"$(f32[1, 2], _, f32[2]{1, 0})", "error: a scale is 0"},
-                  {"$(f32[1, 2], _, f32[2]{1, 2}) {mode = \"magic\"}", "error: no mode 'magic'"}},
+      .samples =
+          {{"$(f32[1, 2]{1, 3}, _, f32[2]{1, 2}) {mode = \"linear\"}", "f32[1, 4]{1, 1.5, 2.5, 3}"},
+           {"$(str[2]{\"a\", \"b\"}, _, _, i64[1]{4})", "str[4]{\"a\", \"a\", \"b\", \"b\"}"},
+           {"$(u8[4]{0, 100, 200, 255}, _, _, i64[1]{2}) {mode = \"cubic\", antialias = 1}", "u8[2]"},
+           {"$(f32[1, 4, 8], _, _, i64[2]{7, 8}) {axes = [1, 2], keep_aspect_ratio_policy = \"not_larger\"}",
+            "f32[1, 4, 8]"},
+           {"$(f32[3]{1, 2, 3}, f32[2]{0, 2}, _, i64[1]{3}) {coordinate_transformation_mode = \"tf_crop_and_resize\", "
+            "extrapolation_value = 9.0}",
+            "f32[3]{1, 3, 9}"},
+           {"$(f32[0, 2], _, f32[2]{1, 2})", "f32[0, 4]"},
+           {"$(f32[1, 2], _, f32[2]{1, 2}, i64[2]{1, 2})", "error: exactly one of"},
+           {"$(f32[1, 2], _, f32[2]{1, 0})", "error: a scale is 0"},
+           {"$(f32[1, 2], _, f32[2]{1, 2}) {mode = \"magic\"}", "error: no mode 'magic'"}},
   };
 }
 
@@ -303,9 +193,9 @@ OpDef upsample() {
   op.dynamism = isvdos({"scales"});
   op.eval = eval_upsample;
   op.upgrades = {{7, upsample_from_opset_1}, {9, upsample_from_opset_7}, {10, [](UpgradeContext& c) {
-                   c.become("resize");
-                   from_opset_10(c);
-                 }}};
+                                                                            c.become("resize");
+                                                                            from_opset_10(c);
+                                                                          }}};
   op.samples = {{"$(f32[1, 2]{1, 3}, f32[2]{1, 2})", "f32[1, 4]{1, 1, 3, 3}"},
                 {"$(f32[1, 2]{1, 3}, f32[2]{1, 2}) {mode = \"linear\"}", "f32[1, 4]{1, 2, 3, 3}"},
                 {"$(f32[0, 2], f32[2]{1, 2})", "f32[0, 4]"},

@@ -12,11 +12,13 @@ constexpr TypeVar align_type{"T1", dtypes::floats};
 
 void check_images(const Tensor& x, const Tensor& rois, int64_t columns) {
   if (x.rank() != 4) fail("the input has shape {}, but must be of rank 4", to_string(x.dims()));
-  if (rois.rank() != 2 || rois.dim(1) != columns) fail("'rois' has shape {}, but must have [regions, {}]", to_string(rois.dims()), columns);
+  if (rois.rank() != 2 || rois.dim(1) != columns)
+    fail("'rois' has shape {}, but must have [regions, {}]", to_string(rois.dims()), columns);
 }
 
 int64_t checked_image(double index, const Tensor& x) {
-  if (!(index >= 0 && index < static_cast<double>(x.dim(0)))) fail("image {} is outside a batch of {}", index, x.dim(0));
+  if (!(index >= 0 && index < static_cast<double>(x.dim(0))))
+    fail("image {} is outside a batch of {}", index, x.dim(0));
   return static_cast<int64_t>(index);
 }
 
@@ -42,7 +44,8 @@ struct Bins {
     samples = ratio > 0 ? ratio : std::max<int64_t>(static_cast<int64_t>(std::ceil(size)), 0);
   }
   double point(int64_t bin, int64_t sample) const {
-    return start + static_cast<double>(bin) * size + (static_cast<double>(sample) + 0.5) * size / static_cast<double>(samples);
+    return start + static_cast<double>(bin) * size +
+           (static_cast<double>(sample) + 0.5) * size / static_cast<double>(samples);
   }
 };
 
@@ -58,7 +61,8 @@ void for_each_sample(const Bins& rows, const Bins& columns, int64_t i, int64_t j
   }
 }
 
-double pool_bin(const double* plane, const Tensor& x, const Bins& rows, const Bins& columns, int64_t i, int64_t j, bool largest) {
+double pool_bin(const double* plane, const Tensor& x, const Bins& rows, const Bins& columns, int64_t i, int64_t j,
+                bool largest) {
   double result = 0;
   bool first = true;
   for_each_sample(rows, columns, i, j, x, [&](std::span<const Weighted> ys, std::span<const Weighted> xs) {
@@ -81,16 +85,19 @@ void eval_align(EvalContext& e) {
   check_images(x, e.tensor(1), 4);
   std::vector<double> rois = widen<double>(e.tensor(1));
   std::vector<int64_t> images = ints_of(e.tensor(2));
-  if (e.tensor(2).dims() != Dims{e.tensor(1).dim(0)}) fail("'batch_indices' has shape {}", to_string(e.tensor(2).dims()));
+  if (e.tensor(2).dims() != Dims{e.tensor(1).dim(0)})
+    fail("'batch_indices' has shape {}", to_string(e.tensor(2).dims()));
   const std::string& mode = e.attr_string("mode");
   if (mode != "avg" && mode != "max") fail("there is no mode '{}'", mode);
   const std::string& coordinates = e.attr_string("coordinate_transformation_mode");
-  if (coordinates != "half_pixel" && coordinates != "output_half_pixel") fail("there is no coordinate transformation '{}'", coordinates);
+  if (coordinates != "half_pixel" && coordinates != "output_half_pixel")
+    fail("there is no coordinate transformation '{}'", coordinates);
   bool half_pixel = coordinates == "half_pixel";
   int64_t height = e.attr_int("output_height");
   int64_t width = e.attr_int("output_width");
   int64_t ratio = e.attr_int("sampling_ratio");
-  if (height < 1 || width < 1 || ratio < 0 || ratio > 1024) fail("an output of {}×{} with {} samples cannot be made", height, width, ratio);
+  if (height < 1 || width < 1 || ratio < 0 || ratio > 1024)
+    fail("an output of {}×{} with {} samples cannot be made", height, width, ratio);
   double scale = e.attr_float("spatial_scale");
   double shift = half_pixel ? 0.5 : 0;
   std::vector<double> values = widen<double>(x);
@@ -107,7 +114,8 @@ void eval_align(EvalContext& e) {
     for (int64_t c = 0; c < x.dim(1); ++c)
       for (int64_t i = 0; i < height; ++i)
         for (int64_t j = 0; j < width; ++j)
-          out.push_back(pool_bin(values.data() + (image * x.dim(1) + c) * plane, x, rows, columns, i, j, mode == "max"));
+          out.push_back(
+              pool_bin(values.data() + (image * x.dim(1) + c) * plane, x, rows, columns, i, j, mode == "max"));
   }
   e.set(0, narrow<double>(out, x.dtype(), dims));
 }
@@ -144,7 +152,8 @@ void eval_max(EvalContext& e) {
           double most = empty ? 0 : -std::numeric_limits<double>::infinity();
           for (int64_t y = top; y < bottom; ++y)
             for (int64_t z = left; z < right; ++z)
-              most = std::max(most, values[static_cast<size_t>(((image * x.dim(1) + c) * x.dim(2) + y) * x.dim(3) + z)]);
+              most =
+                  std::max(most, values[static_cast<size_t>(((image * x.dim(1) + c) * x.dim(2) + y) * x.dim(3) + z)]);
           out.push_back(most);
         }
   }
@@ -177,15 +186,21 @@ OpDef align() {
   op.doc = "regions of images, pooled to one size at interpolated points";
   op.operands = {{"x", align_type}, {"rois", align_type}, {"batch_indices", i64_tensor}};
   op.results = {{"y", align_type}};
-  op.attrs = {string_attr("coordinate_transformation_mode", "half_pixel"), string_attr("mode", "avg"), int_attr("output_height", 1),
-              int_attr("output_width", 1), int_attr("sampling_ratio", 0), float_attr("spatial_scale", 1)};
+  op.attrs = {string_attr("coordinate_transformation_mode", "half_pixel"),
+              string_attr("mode", "avg"),
+              int_attr("output_height", 1),
+              int_attr("output_width", 1),
+              int_attr("sampling_ratio", 0),
+              float_attr("spatial_scale", 1)};
   op.eval = eval_align;
   op.upgrades = {{16, set_default("coordinate_transformation_mode", std::string("output_half_pixel"))}};
-  op.samples = {{"$(f32[1, 1, 2, 2]{1, 2, 3, 4}, f32[1, 4]{0, 0, 2, 2}, i64[1]{0}) {sampling_ratio = 2}", "f32[1, 1, 1, 1]{2.5}"},
-                {"$(f32[2, 3, 5, 6], f32[4, 4], i64[4]{0, 1, 1, 0}) {output_height = 2, output_width = 3, mode = \"max\"}", "f32[4, 3, 2, 3]"},
-                {"$(f32[2, 3, 5, 6], f32[0, 4], i64[0])", "f32[0, 3, 1, 1]"},
-                {"$(f32[2, 3, 5, 6], f32[1, 4], i64[1]{2})", "error: image 2 is outside"},
-                {"$(f32[2, 3, 5, 6], f32[1, 5], i64[1]{0})", "error: 'rois' has shape"}};
+  op.samples = {
+      {"$(f32[1, 1, 2, 2]{1, 2, 3, 4}, f32[1, 4]{0, 0, 2, 2}, i64[1]{0}) {sampling_ratio = 2}", "f32[1, 1, 1, 1]{2.5}"},
+      {"$(f32[2, 3, 5, 6], f32[4, 4], i64[4]{0, 1, 1, 0}) {output_height = 2, output_width = 3, mode = \"max\"}",
+       "f32[4, 3, 2, 3]"},
+      {"$(f32[2, 3, 5, 6], f32[0, 4], i64[0])", "f32[0, 3, 1, 1]"},
+      {"$(f32[2, 3, 5, 6], f32[1, 4], i64[1]{2})", "error: image 2 is outside"},
+      {"$(f32[2, 3, 5, 6], f32[1, 5], i64[1]{0})", "error: 'rois' has shape"}};
   return op;
 }
 
@@ -198,7 +213,8 @@ OpDef max() {
   op.results = {{"y", float_tensor}};
   op.attrs = {required_attr("pooled_shape", AttrKind::integers), float_attr("spatial_scale", 1)};
   op.eval = eval_max;
-  op.samples = {{"$(f32[1, 1, 2, 3]{1, 2, 3, 4, 5, 6}, f32[1, 5]{0, 0, 0, 1, 1}) {pooled_shape = [1, 2]}", "f32[1, 1, 1, 2]{4, 5}"},
+  op.samples = {{"$(f32[1, 1, 2, 3]{1, 2, 3, 4, 5, 6}, f32[1, 5]{0, 0, 0, 1, 1}) {pooled_shape = [1, 2]}",
+                 "f32[1, 1, 1, 2]{4, 5}"},
                 {"$(f32[1, 3, 5, 6], f32[4, 5]) {pooled_shape = [2, 2]}", "f32[4, 3, 2, 2]"},
                 {"$(f32[1, 3, 5, 6], f32[0, 5]) {pooled_shape = [2, 2]}", "f32[0, 3, 2, 2]"},
                 {"$(f32[1, 3, 5, 6], f32[1, 5]{1, 0, 0, 1, 1}) {pooled_shape = [2, 2]}", "error: image 1 is outside"},

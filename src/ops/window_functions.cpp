@@ -79,7 +79,8 @@ std::vector<int64_t> edges(int64_t filters, double low, double high, int64_t len
   std::vector<int64_t> out;
   double step = (to_mel(high) - to_mel(low)) / static_cast<double>(filters + 2);
   for (int64_t i = 0; i < filters + 2; ++i) {
-    double bin = std::floor((static_cast<double>(length) + 1) * from_mel(static_cast<double>(i) * step + to_mel(low)) / static_cast<double>(rate));
+    double bin = std::floor((static_cast<double>(length) + 1) * from_mel(static_cast<double>(i) * step + to_mel(low)) /
+                            static_cast<double>(rate));
     if (!(bin >= 0 && bin < 0x1p40)) fail("edges of {} and {} Hz do not give bins of the spectrum", low, high);
     out.push_back(static_cast<int64_t>(bin));
   }
@@ -91,18 +92,21 @@ void eval_mel(EvalContext& e) {
   int64_t length = int_of(e.tensor(1));
   int64_t rate = int_of(e.tensor(2));
   DType dtype = result_dtype(e);
-  if (filters < 0 || length < 0 || rate < 1) fail("{} filters of length {} at rate {} cannot be made", filters, length, rate);
+  if (filters < 0 || length < 0 || rate < 1)
+    fail("{} filters of length {} at rate {} cannot be made", filters, length, rate);
   Dims dims{length / 2 + 1, filters};
   std::vector<double> out(static_cast<size_t>(Tensor(dtype, dims).count()));
   std::vector<int64_t> at = edges(filters, double_of(e.tensor(3)), double_of(e.tensor(4)), length, rate);
   for (size_t i = 0; i + 2 < at.size(); ++i) {
     int64_t low = at[i], centre = at[i + 1], high = at[i + 2];
-    if (low > centre || centre > high || high > dims[0]) fail("the edges of filter {} are {}, {} and {} in a spectrum of {}", i, low, centre, high, dims[0]);
+    if (low > centre || centre > high || high > dims[0])
+      fail("the edges of filter {} are {}, {} and {} in a spectrum of {}", i, low, centre, high, dims[0]);
     auto set = [&](int64_t bin, double v) {
       if (bin >= dims[0]) fail("filter {} reaches bin {} of a spectrum of {}", i, bin, dims[0]);
       out[static_cast<size_t>(bin * filters) + i] = v;
     };
-    if (low == centre) set(centre, 1);
+    if (low == centre)
+      set(centre, 1);
     else
       for (int64_t j = low; j <= centre; ++j) set(j, static_cast<double>(j - low) / static_cast<double>(centre - low));
     for (int64_t j = centre; j < high; ++j) set(j, static_cast<double>(high - j) / static_cast<double>(high - centre));
@@ -116,8 +120,11 @@ OpDef mel() {
   op.name = "mel_weight_matrix";
   op.onnx = {"", "MelWeightMatrix", {17}};
   op.doc = "the weights of triangular filters on the mel scale, one column each, for the bins of a spectrum";
-  op.operands = {{"num_mel_bins", size_type}, {"dft_length", size_type}, {"sample_rate", size_type},
-                 {"lower_edge_hertz", edge_type}, {"upper_edge_hertz", edge_type}};
+  op.operands = {{"num_mel_bins", size_type},
+                 {"dft_length", size_type},
+                 {"sample_rate", size_type},
+                 {"lower_edge_hertz", edge_type},
+                 {"upper_edge_hertz", edge_type}};
   op.results = {{"output", {"T3", dtypes::numeric}}};
   op.attrs = {int_attr("output_datatype", 1)};
   op.dynamism = isvdos({"num_mel_bins", "dft_length"});

@@ -32,7 +32,8 @@ ConvShape conv_shape(const ir::EvalContext& e, const Tensor& x, const Tensor& w)
   if (x.rank() < 3 || w.rank() != x.rank())
     fail("an input of shape {} cannot be convolved with weights of shape {}", to_string(x.dims()), to_string(w.dims()));
   ConvShape s{x.dim(0), x.dim(1), w.dim(0), e.attr_int("group"), {}};
-  if (s.group < 1 || s.in_channels % s.group != 0 || s.out_channels % s.group != 0 || w.dim(1) != s.in_channels / s.group)
+  if (s.group < 1 || s.in_channels % s.group != 0 || s.out_channels % s.group != 0 ||
+      w.dim(1) != s.in_channels / s.group)
     fail("{} input channels in {} groups do not fit weights of shape {}", s.in_channels, s.group, to_string(w.dims()));
   auto spatial = std::span(x.dims()).subspan(2);
   s.window = make_window(window_attrs(e, spatial.size()), spatial, kernel_shape(e, std::span(w.dims()).subspan(2)));
@@ -88,8 +89,11 @@ std::optional<ir::SymDims> conv_forward(const ir::ForwardContext& c, size_t w) {
 
 std::vector<ir::AttrDef> conv_attrs() {
   using ir::AttrKind;
-  return {ir::string_attr("auto_pad", "NOTSET"), ir::optional_attr("dilations", AttrKind::integers), ir::int_attr("group", 1),
-          ir::optional_attr("kernel_shape", AttrKind::integers), ir::optional_attr("pads", AttrKind::integers),
+  return {ir::string_attr("auto_pad", "NOTSET"),
+          ir::optional_attr("dilations", AttrKind::integers),
+          ir::int_attr("group", 1),
+          ir::optional_attr("kernel_shape", AttrKind::integers),
+          ir::optional_attr("pads", AttrKind::integers),
           ir::optional_attr("strides", AttrKind::integers)};
 }
 
