@@ -82,13 +82,15 @@ inline AttrDef ints_attr(std::string_view name, std::vector<int64_t> fallback) {
 inline AttrDef optional_attr(std::string_view name, AttrKind kind) { return {name, kind}; }
 inline AttrDef required_attr(std::string_view name, AttrKind kind) { return {name, kind, true}; }
 
-// A nested region. It takes no parameters or one per operand of the node, and yields one value per result of the node
+// A nested region. It takes `parameters` or one per operand of the node, and yields one value per result of the node
 // plus `extra_yields`.
 struct RegionDef {
   std::string_view name;
   std::string_view onnx = {};  // the ONNX attribute that holds the graph
   bool takes_operands = false;
   int extra_yields = 0;
+  int parameters = 0;
+  bool optional = false;  // a model may leave it out: then it yields its parameters
   bool variadic = false;  // any number of regions of this kind, whose parameters the operator itself checks
 };
 

@@ -154,7 +154,7 @@ class Verifier {
       if (r.parent != &n) report("region {} belongs to another node", i);
       if (!defs.empty()) {
         const RegionDef& def = defs[std::min(i, defs.size() - 1)];
-        size_t takes = def.takes_operands ? n.operands.size() : 0;
+        size_t takes = def.takes_operands ? n.operands.size() : static_cast<size_t>(def.parameters);
         size_t yields = n.results.size() + static_cast<size_t>(def.extra_yields);
         if (!def.variadic && r.parameters.size() != takes)
           report("region '{}' has {} parameters, but must have {}", def.name, r.parameters.size(), takes);

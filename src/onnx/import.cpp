@@ -240,8 +240,10 @@ class Importer {
       }
     }
     for (size_t i = 0; i < graphs.size(); ++i) {
-      if (graphs[i] == nullptr) fail("graph attribute '{}' is missing", n.op->regions[i].onnx);
-      subgraph(*graphs[i]->g, n.add_region(), scope, frame);
+      const ir::RegionDef& def = n.op->regions[i];
+      if (graphs[i] == nullptr && !def.optional) fail("graph attribute '{}' is missing", def.onnx);
+      if (graphs[i] != nullptr) subgraph(*graphs[i]->g, n.add_region(), scope, frame);
+      else pass_through(n.add_region(), def.parameters);
     }
   }
 
@@ -265,6 +267,10 @@ class Importer {
       default: break;
     }
     fail("attribute '{}' has no value of a known type", a.name);
+  }
+
+  static void pass_through(ir::Region& region, int parameters) {
+    for (int i = 0; i < parameters; ++i) region.yields.push_back(region.add_parameter("x", {}));
   }
 
   void subgraph(const GraphProto& graph, ir::Region& region, Scope scope, const Frame& frame) {

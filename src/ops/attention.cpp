@@ -1,0 +1,116 @@
+// Attention: scaled dot products with masks, grouped heads and a key-value cache.
+#include "ops/support/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ops/support/record.h"
+
+namespace selkie::ops {
+namespace {
+
+constexpr TypeVar query_type{"T1", dtypes::floats};
+constexpr TypeVar value_type{"T2", dtypes::floats};
+constexpr TypeVar mask_type{"U", dtypes::numeric | dtypes::boolean};
+
+int64_t head_count(const EvalContext& e, std::string_view attr, const Tensor& x) {
+  if (x.rank() != 3) return 0;
+  if (!e.has_attr(attr)) fail("operands of rank 3 need the attribute '{}'", attr);
+  return e.attr_int(attr);
+}
+
+// Masks keys at and beyond the number of keys that each sample of the batch has.
+void mask_padding(Heads& scores, const Tensor& lengths) {
+  std::vector<int64_t> counts = ints_of(lengths);
+  if (static_cast<int64_t>(counts.size()) != scores.batch)
+    fail("'nonpad_kv_seqlen' has {} elements for a batch of {}", counts.size(), scores.batch);
+  for_each_row(scores, [&](int64_t b, int64_t, int64_t, std::span<double> row) {
+    int64_t count = std::clamp<int64_t>(counts[static_cast<size_t>(b)], 0, scores.size);
+    std::fill(row.begin() + count, row.end(), -std::numeric_limits<double>::infinity());
+  });
+}
+
+void eval(EvalContext& e) {
+  const Tensor& query = e.tensor(0);
+  if (e.tensor(1).rank() != query.rank() || e.tensor(2).rank() != query.rank()) fail("Q, K and V are of different rank");
+  Heads q = split_heads(query, head_count(e, "q_num_heads", query), "Q");
+  Heads k = split_heads(e.tensor(1), head_count(e, "kv_num_heads", query), "K");
+  Heads v = split_heads(e.tensor(2), head_count(e, "kv_num_heads", query), "V");
+  int64_t past = 0;
+  if (e.has(4) != e.has(5)) fail("'past_key' and 'past_value' are only taken together");
+  if (e.has(4)) {
+    Heads before = heads_of(e.tensor(4), "past_key");
+    past = before.length;
+    k = append(before, k);
+    v = append(heads_of(e.tensor(5), "past_value"), v);
+  }
+  check_attention(q, k, v);
+  if (e.has_attr("softmax_precision") && !is_float(e.attr_dtype("softmax_precision")))
+    fail("'softmax_precision' is {}, which is no float type", name(e.attr_dtype("softmax_precision")));
+  int64_t mode = e.attr_int("qk_matmul_output_mode");
+  if (mode < 0 || mode > 3) fail("'qk_matmul_output_mode' is {}, but must be 0, 1, 2 or 3", mode);
+
+  double scale = e.has_attr("scale") ? e.attr_float("scale") : 1 / std::sqrt(static_cast<double>(q.size));
+  Heads scores = attention_scores(q, k, scale);
+  auto report = [&](int64_t stage) {
+    if (stage == mode && e.result_count() > 3) e.set(3, to_tensor(scores, query.dtype()));
+  };
+  report(0);
+  soften_scores(scores, e.attr_float("softcap"));
+  report(1);
+  if (e.has(3)) add_mask(scores, e.tensor(3));
+  if (e.attr_int("is_causal") != 0) mask_causal(scores, past);
+  if (e.has(6)) mask_padding(scores, e.tensor(6));
+  report(2);
+  softmax_scores(scores);
+  report(3);
+  Heads y = attention_output(scores, v);
+  e.set(0, query.rank() == 3 ? merge_heads(y, query.dtype()) : to_tensor(y, query.dtype()));
+  e.set(1, to_tensor(k, e.tensor(1).dtype()));
+  e.set(2, to_tensor(v, e.tensor(2).dtype()));
+}
+
+}  // namespace
+
+OpDef attention_op() {
+  return {
+      .name = "attention",
+      .onnx = {"", "Attention", {23, 24}},
+      .doc = "softmax(scale · Q · Kᵀ + mask) · V per head",
+      .operands = {{"q", query_type},
+                   {"k", query_type},
+                   {"v", value_type},
+                   {"attn_mask", mask_type, optional},
+                   {"past_key", query_type, optional},
+                   {"past_value", value_type, optional},
+                   {"nonpad_kv_seqlen", i64_tensor, optional}},
+      .results = {{"y", query_type},
+                  {"present_key", query_type, optional},
+                  {"present_value", value_type, optional},
+                  {"qk_matmul_output", query_type, optional}},
+      .attrs = {int_attr("is_causal", 0), optional_attr("kv_num_heads", AttrKind::integer),
+                optional_attr("q_num_heads", AttrKind::integer), int_attr("qk_matmul_output_mode", 0),
+                optional_attr("scale", AttrKind::real), float_attr("softcap", 0),
+                optional_attr("softmax_precision", AttrKind::integer)},
+      .dynamism = isdos(),
+      .mapping = Mapping::many_to_many,
+      .forward = later::rdp,
+      .backward = later::rdp,
+      .value = absent("attention does not occur in shape arithmetic"),
+      .eval = eval,
+      .lower = later::cpu,
+      .grad = later::training,
+      .samples = {{"$(f32[1, 1, 1, 2]{1, 0}, f32[1, 1, 2, 2]{0, 1, 0, 2}, f32[1, 1, 2, 1]{2, 4})", "f32[1, 1, 1, 1]{3}"},
+                  {"$(f32[2, 4, 3, 8], f32[2, 2, 5, 8], f32[2, 2, 5, 7])", "f32[2, 4, 3, 7]"},
+                  {"$(f32[2, 3, 8], f32[2, 0, 4], f32[2, 0, 6], _, f32[2, 1, 5, 4], f32[2, 1, 5, 6]) "
+                   "{q_num_heads = 2, kv_num_heads = 1, is_causal = 1}",
+                   "f32[2, 3, 12], f32[2, 1, 5, 4], f32[2, 1, 5, 6]"},
+                  {"$(f32[1, 1, 1, 2], f32[1, 1, 2, 2], f32[1, 1, 2, 1]{2, 4}, bool[1, 2]{true, false})",
+                   "f32[1, 1, 1, 1]{2}"},
+                  {"$(f32[1, 1, 0, 2], f32[1, 1, 2, 2], f32[1, 1, 2, 1])", "f32[1, 1, 0, 1]"},
+                  {"$(f32[1, 3, 1, 2], f32[1, 2, 2, 2], f32[1, 2, 2, 2])", "error: not a multiple"},
+                  {"$(f32[1, 3, 2], f32[1, 3, 2], f32[1, 3, 2])", "error: need the attribute 'q_num_heads'"}},
+  };
+}
+
+}  // namespace selkie::ops

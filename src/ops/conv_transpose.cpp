@@ -1,0 +1,131 @@
+// ConvTranspose: the adjoint of a convolution; each input element adds a scaled kernel to the output.
+#include <algorithm>
+
+#include "ops/support/conv.h"
+#include "ops/support/gemm.h"
+#include "ops/support/record.h"
+
+namespace selkie::ops {
+namespace {
+
+// The window of the convolution whose adjoint this is: its input is our output.
+WindowAxis axis_of(const EvalContext& e, const WindowAttrs& attrs, size_t i, size_t axes, int64_t input, int64_t kernel) {
+  auto list = [&](std::string_view name) -> std::optional<int64_t> {
+    if (!e.has_attr(name) || e.attr_ints(name).empty()) return std::nullopt;
+    const std::vector<int64_t>& values = e.attr_ints(name);
+    // Some models give output_shape with batch and channels.
+    size_t skip = values.size() == axes + 2 && name == "output_shape" ? 2 : 0;
+    if (values.size() != axes + skip) fail("'{}' has {} elements for {} spatial axes", name, values.size(), axes);
+    int64_t v = values[i + skip];
+    if (v < 0 || v > int64_t{1} << 40) fail("'{}' contains {}", name, v);
+    return v;
+  };
+  if (kernel < 1) fail("the kernel has size {} along axis {}", kernel, i);
+  WindowAxis a{0, kernel, attrs.strides[i], attrs.dilations[i], attrs.pads[i], attrs.pads[axes + i], input};
+  if (a.stride > int64_t{1} << 30 || input > int64_t{1} << 30) fail("a stride of {} over {} elements is too large", a.stride, input);
+  int64_t full = a.stride * (input - 1) + list("output_padding").value_or(0) + a.extent();
+  std::optional<int64_t> size = list("output_shape");
+  bool same = attrs.auto_pad.starts_with("SAME");
+  if (!size && same) size = input * a.stride;
+  if (size) {
+    int64_t total = std::max<int64_t>(full - *size, 0);
+    a.pad_begin = attrs.auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+    a.pad_end = total - a.pad_begin;
+  }
+  a.input = size.value_or(full - a.pad_begin - a.pad_end);
+  if (a.input < 0) fail("axis {} of the output would have size {}", i, a.input);
+  return a;
+}
+
+ConvShape shape_of(const EvalContext& e, const Tensor& x, const Tensor& w) {
+  if (x.rank() < 3 || w.rank() != x.rank())
+    fail("an input of shape {} cannot be convolved with weights of shape {}", to_string(x.dims()), to_string(w.dims()));
+  int64_t group = e.attr_int("group");
+  if (group < 1 || x.dim(1) % group != 0 || w.dim(0) != x.dim(1))
+    fail("{} input channels in {} groups do not fit weights of shape {}", x.dim(1), group, to_string(w.dims()));
+  auto axes = static_cast<size_t>(x.rank() - 2);
+  ConvShape s{x.dim(0), x.dim(1), w.dim(1) * group, group, {}};
+  std::vector<int64_t> kernel = kernel_shape(e, std::span(w.dims()).subspan(2));
+  WindowAttrs attrs = window_attrs(e, axes);
+  for (size_t i = 0; i < axes; ++i) s.window.push_back(axis_of(e, attrs, i, axes, x.dims()[i + 2], kernel[i]));
+  return s;
+}
+
+// [group, c, m] → [group, m, c], so that a product gives columns of all output channels and kernel elements.
+std::vector<double> transposed_weights(const Tensor& w, int64_t group) {
+  int64_t c = w.dim(0) / group;
+  int64_t m = c == 0 ? 0 : w.count() / w.dim(0);
+  return widen<double>(transpose(w.reshaped({group, c, m}), std::vector<int64_t>{0, 2, 1}));
+}
+
+std::vector<double> run(const ConvShape& s, const std::vector<double>& x, const std::vector<double>& w) {
+  int64_t from = element_count(output_dims(s.window));
+  int64_t to = element_count(input_dims(s.window));
+  int64_t channels = s.in_channels / s.group;
+  int64_t outputs = s.out_channels / s.group;
+  int64_t kernel = kernel_count(s.window);
+  std::vector<double> y(static_cast<size_t>(element_count(Dims{s.batch, s.out_channels, to})));
+  constexpr int64_t block = 4096;
+  for (int64_t begin = 0; begin < from; begin += block) {
+    int64_t count = std::min(block, from - begin);
+    std::vector<double> part(static_cast<size_t>(channels * count));
+    std::vector<double> columns(static_cast<size_t>(outputs * kernel * count));
+    for (int64_t n = 0; n < s.batch; ++n)
+      for (int64_t g = 0; g < s.group; ++g) {
+        for (int64_t c = 0; c < channels; ++c)
+          std::copy_n(x.data() + (n * s.in_channels + g * channels + c) * from + begin, count, part.data() + c * count);
+        gemm(w.data() + g * outputs * kernel * channels, part.data(), columns.data(), outputs * kernel, count, channels);
+        for (int64_t m = 0; m < outputs; ++m)
+          scatter_windows(s.window, columns.data() + m * kernel * count, begin, count,
+                          y.data() + (n * s.out_channels + g * outputs + m) * to);
+      }
+  }
+  return y;
+}
+
+void eval(EvalContext& e) {
+  const Tensor& x = e.tensor(0);
+  const Tensor& w = e.tensor(1);
+  ConvShape s = shape_of(e, x, w);
+  std::vector<double> y = run(s, widen<double>(x), transposed_weights(w, s.group));
+  Dims dims{s.batch, s.out_channels};
+  for (const WindowAxis& a : s.window) dims.push_back(a.input);
+  if (e.has(2)) {
+    if (e.tensor(2).dims() != Dims{s.out_channels}) fail("the bias has shape {}", to_string(e.tensor(2).dims()));
+    add_channel_bias<double>(y, widen<double>(e.tensor(2)), element_count(input_dims(s.window)));
+  }
+  e.set(0, narrow<double>(y, x.dtype(), dims));
+}
+
+}  // namespace
+
+OpDef conv_transpose_op() {
+  std::vector<ir::AttrDef> attrs = conv_attrs();
+  attrs.push_back(optional_attr("output_padding", AttrKind::integers));
+  attrs.push_back(optional_attr("output_shape", AttrKind::integers));
+  return {
+      .name = "conv_transpose",
+      .onnx = {"", "ConvTranspose", {1, 11, 22}},
+      .doc = "the adjoint of a convolution: each input element adds a scaled kernel to the output",
+      .operands = {{"x", float_tensor}, {"w", float_tensor}, {"b", float_tensor, optional}},
+      .results = {{"y", float_tensor}},
+      .attrs = std::move(attrs),
+      .dynamism = isdos(),
+      .mapping = Mapping::many_to_many,
+      .forward = later::rdp,
+      .backward = later::rdp,
+      .value = absent("convolutions do not occur in shape arithmetic"),
+      .eval = eval,
+      .lower = later::cpu,
+      .grad = later::training,
+      .samples = {{"$(f32[1, 1, 2]{1, 2}, f32[1, 1, 2]{1, 10}) {strides = [2]}", "f32[1, 1, 4]{1, 10, 2, 20}"},
+                  {"$(f32[1, 1, 2]{1, 2}, f32[1, 1, 2]{1, 10}, f32[1]{100}) {pads = [1, 0]}", "f32[1, 1, 2]{112, 120}"},
+                  {"$(f32[2, 4, 3, 3], f32[4, 2, 3, 2]) {group = 2, strides = [3, 2], output_shape = [10, 8]}", "f32[2, 4, 10, 8]"},
+                  {"$(f32[1, 1, 3], f32[1, 2, 3]) {strides = [2], auto_pad = \"SAME_UPPER\"}", "f32[1, 2, 6]"},
+                  {"$(f32[0, 1, 2], f32[1, 1, 2])", "f32[0, 1, 3]"},
+                  {"$(f32[1, 2, 2], f32[1, 1, 2])", "error: do not fit weights"},
+                  {"$(f32[1, 1, 1], f32[1, 1, 1]) {pads = [1, 1]}", "error: would have size -1"}},
+  };
+}
+
+}  // namespace selkie::ops

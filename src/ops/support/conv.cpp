@@ -1,0 +1,96 @@
+#include "ops/support/conv.h"
+
+#include <algorithm>
+
+#include "ops/support/gemm.h"
+#include "ops/support/shape.h"
+
+namespace selkie::ops {
+namespace {
+
+// Positions whose windows are gathered at a time: bounds the memory of a large convolution.
+constexpr int64_t block = 4096;
+
+// For each kernel element and position, where the window's element is in a plane of the input; −1 in the padding.
+std::vector<int64_t> window_offsets(const Window& window, int64_t begin, int64_t count) {
+  std::vector<int64_t> out(static_cast<size_t>(element_count(Dims{kernel_count(window), count})), -1);
+  for_each_window(window, begin, begin + count, [&](int64_t position, std::span<const Tap> taps, int64_t) {
+    for (const Tap& t : taps) out[static_cast<size_t>(t.kernel * count + position - begin)] = t.input;
+  });
+  return out;
+}
+
+}  // namespace
+
+Dims ConvShape::output() const {
+  Dims dims{batch, out_channels};
+  for (const WindowAxis& a : window) dims.push_back(a.output);
+  return dims;
+}
+
+ConvShape conv_shape(const ir::EvalContext& e, const Tensor& x, const Tensor& w) {
+  if (x.rank() < 3 || w.rank() != x.rank())
+    fail("an input of shape {} cannot be convolved with weights of shape {}", to_string(x.dims()), to_string(w.dims()));
+  ConvShape s{x.dim(0), x.dim(1), w.dim(0), e.attr_int("group"), {}};
+  if (s.group < 1 || s.in_channels % s.group != 0 || s.out_channels % s.group != 0 || w.dim(1) != s.in_channels / s.group)
+    fail("{} input channels in {} groups do not fit weights of shape {}", s.in_channels, s.group, to_string(w.dims()));
+  auto spatial = std::span(x.dims()).subspan(2);
+  s.window = make_window(window_attrs(e, spatial.size()), spatial, kernel_shape(e, std::span(w.dims()).subspan(2)));
+  return s;
+}
+
+template <class T>
+void convolve(const ConvShape& s, const T* x, const T* w, T* y) {
+  int64_t from = element_count(input_dims(s.window));
+  int64_t to = element_count(output_dims(s.window));
+  int64_t channels = s.in_channels / s.group;
+  int64_t outputs = s.out_channels / s.group;
+  int64_t depth = channels * kernel_count(s.window);
+  if (s.batch == 0 || outputs == 0) return;
+  for (int64_t begin = 0; begin < to; begin += block) {
+    int64_t count = std::min(block, to - begin);
+    std::vector<int64_t> offsets = window_offsets(s.window, begin, count);
+    std::vector<T> columns(static_cast<size_t>(depth * count));
+    std::vector<T> product(static_cast<size_t>(outputs * count));
+    for (int64_t n = 0; n < s.batch; ++n)
+      for (int64_t g = 0; g < s.group; ++g) {
+        T* column = columns.data();
+        for (int64_t c = 0; c < channels; ++c) {
+          const T* plane = x + (n * s.in_channels + g * channels + c) * from;
+          for (int64_t at : offsets) *column++ = at < 0 ? T{} : plane[at];
+        }
+        gemm(w + g * outputs * depth, columns.data(), product.data(), outputs, count, depth);
+        for (int64_t m = 0; m < outputs; ++m)
+          std::copy_n(product.data() + m * count, count, y + (n * s.out_channels + g * outputs + m) * to + begin);
+      }
+  }
+}
+template void convolve(const ConvShape&, const float*, const float*, float*);
+template void convolve(const ConvShape&, const double*, const double*, double*);
+template void convolve(const ConvShape&, const int64_t*, const int64_t*, int64_t*);
+
+std::optional<ir::SymDims> conv_forward(const ir::ForwardContext& c, size_t w) {
+  if (!c.dims(0) || !c.dims(w) || c.dims(0)->size() < 3 || c.dims(w)->size() != c.dims(0)->size()) return std::nullopt;
+  std::vector<int64_t> kernel;
+  if (const ir::Attribute* given = c.find_attr("kernel_shape")) {
+    kernel = std::get<std::vector<int64_t>>(*given);
+  } else {
+    for (size_t i = 2; i < c.dims(w)->size(); ++i) {
+      std::optional<int64_t> size = (*c.dims(w))[i].constant();
+      if (!size) return std::nullopt;
+      kernel.push_back(*size);
+    }
+  }
+  ir::SymDims dims = window_forward(c, std::span(*c.dims(0)).subspan(2), kernel);
+  dims.insert(dims.begin(), {c.dims(0)->at(0), c.dims(w)->at(0)});
+  return dims;
+}
+
+std::vector<ir::AttrDef> conv_attrs() {
+  using ir::AttrKind;
+  return {ir::string_attr("auto_pad", "NOTSET"), ir::optional_attr("dilations", AttrKind::integers), ir::int_attr("group", 1),
+          ir::optional_attr("kernel_shape", AttrKind::integers), ir::optional_attr("pads", AttrKind::integers),
+          ir::optional_attr("strides", AttrKind::integers)};
+}
+
+}  // namespace selkie::ops
