@@ -54,6 +54,12 @@ void expect_matches(const HostValue& actual, const SampleOperand& expected) {
     if (!expected.items.empty()) expect_matches(*actual.optional().value, expected.items[0]);
     return;
   }
+  if (expected.kind == SampleOperand::Kind::map) {
+    ASSERT_TRUE(actual.is_map()) << actual.describe();
+    expect_matches(actual.map().keys, expected.items.at(0));
+    expect_matches(actual.map().values, expected.items.at(1));
+    return;
+  }
   ASSERT_TRUE(actual.is_tensor()) << actual.describe();
   EXPECT_EQ(name(actual.tensor().dtype()), name(*expected.dtype));
   EXPECT_EQ(to_string(actual.tensor().dims()), to_string(expected.dims));

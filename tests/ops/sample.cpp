@@ -15,9 +15,11 @@ SampleOperand parse_operand(ir::TextReader& in) {
     out.absent = true;
     return out;
   }
-  bool sequence = in.accept("seq");
-  if (sequence || in.accept("opt")) {
-    out.kind = sequence ? SampleOperand::Kind::sequence : SampleOperand::Kind::optional;
+  using Kind = SampleOperand::Kind;
+  if (in.accept("seq")) out.kind = Kind::sequence;
+  else if (in.accept("opt")) out.kind = Kind::optional;
+  else if (in.accept("map")) out.kind = Kind::map;
+  if (out.kind != Kind::tensor) {
     out.type_text = "?";
     out.has_contents = true;
     in.expect("(");
@@ -46,6 +48,7 @@ HostValue SampleOperand::make(std::mt19937_64& random) const {
     Sequence sequence;
     for (const SampleOperand& item : items) sequence.items.push_back(item.make(random));
     if (kind == Kind::sequence) return sequence;
+    if (kind == Kind::map) return Map{sequence.items.at(0).tensor(), sequence.items.at(1).tensor()};
     return Optional{sequence.items.empty() ? nullptr : std::make_shared<HostValue>(sequence.items[0])};
   }
   if (has_contents) return ir::TextReader(elements_text, "sample").elements(*dtype, dims);

@@ -19,8 +19,8 @@ struct SampleOperand {
   Dims dims;
   std::string type_text;          // of the parameter
   std::string elements_text;      // "{1, 2}", or empty
-  std::vector<SampleOperand> items;  // of a sequence
-  enum class Kind { tensor, sequence, optional } kind = Kind::tensor;
+  std::vector<SampleOperand> items;  // of a sequence; keys and values of a map
+  enum class Kind { tensor, sequence, optional, map } kind = Kind::tensor;
 
   HostValue make(std::mt19937_64& random) const;
 };

@@ -1,0 +1,93 @@
+// MatMulInteger and QLinearMatMul: matrix products of quantised tensors.
+#include "ops/support/blank.h"
+#include "ops/support/elementwise.h"
+#include "ops/support/gemm.h"
+#include "ops/support/quantize.h"
+
+namespace selkie::ops {
+namespace {
+
+const DTypeSet bytes{DType::u8, DType::i8};
+const DTypeSet quantized = bytes | dtypes::float8;
+
+// The product without zero points, exact: i64, or f64 if an operand holds floats.
+Tensor exact_product(const Tensor& a, const Tensor* a_zero, const Tensor& b, const Tensor* b_zero) {
+  Tensor x = centered(a, a_zero, true);
+  Tensor y = centered(b, b_zero);
+  if (x.dtype() == y.dtype()) return matmul(x, y);
+  auto as_reals = [](const Tensor& t) { return narrow<double>(widen<double>(t), DType::f64, t.dims()); };
+  return matmul(as_reals(x), as_reals(y));
+}
+
+void eval_integer(EvalContext& e) {
+  Tensor product = exact_product(e.tensor(0), optional_tensor(e, 2), e.tensor(1), optional_tensor(e, 3));
+  e.set(0, narrow<int64_t>(widen<int64_t>(product), DType::i32, product.dims()));
+}
+
+void eval_linear(EvalContext& e) {
+  const Tensor& zero = e.tensor(7);
+  Tensor result = exact_product(e.tensor(0), &e.tensor(2), e.tensor(3), &e.tensor(5));
+  Dims dims = result.dims();
+  auto scale_by = [&](const Tensor& scale, auto f) {
+    result =
+        map_pairs<double>(result, broadcast_to(scale.count() == 1 ? scale.reshaped({}) : scale, dims), DType::f64, f);
+  };
+  auto times = [](double a, double b) { return a * b; };
+  scale_by(as_column(e.tensor(1), e.tensor(0).rank()), times);
+  scale_by(e.tensor(4), times);
+  scale_by(e.tensor(6), [](double a, double b) { return a / b; });
+  Tensor zeros = broadcast_to(zero.count() == 1 ? zero.reshaped({}) : zero, dims);
+  Tensor sums = map_pairs<double>(result, zeros, DType::f64,
+                                  [&](double a, double b) { return add_zero_point(a, b, zero.dtype()); });
+  e.set(0, store_quantized(widen<double>(sums), zero.dtype(), dims));
+}
+
+OpDef matmul_integer() {
+  OpDef op = blank_record(Mapping::many_to_many);
+  op.grad = absent("the result is quantised");
+  TypeVar a{"T1", bytes};
+  TypeVar b{"T2", bytes};
+  op.name = "matmul_integer";
+  op.onnx = {"", "MatMulInteger", {10}};
+  op.doc = "matrix product of 8-bit integers less their zero points, in 32 bits";
+  op.operands = {{"a", a}, {"b", b}, {"a_zero_point", a, optional}, {"b_zero_point", b, optional}};
+  op.results = {{"y", {"T3", DTypeSet{DType::i32}}}};
+  op.eval = eval_integer;
+  op.samples = {{"$(u8[2, 2]{11, 7, 3, 10}, u8[2, 2]{1, 4, 2, 5}, u8[]{12}, u8[]{0})", "i32[2, 2]{-11, -29, -13, -46}"},
+                {"$(u8[2, 1]{5, 6}, i8[1, 2]{1, 2}, u8[2]{1, 2}, i8[2]{0, 1})", "i32[2, 2]{4, 4, 4, 4}"},
+                {"$(u8[2, 0], u8[0, 3])", "i32[2, 3]{0, 0, 0, 0, 0, 0}"},
+                {"$(u8[2], u8[2])", "i32[]{2}"},
+                {"$(u8[2, 3], u8[2, 3])", "error: do not multiply"},
+                {"$(u8[2, 3], u8[3, 2], u8[3])", "error: does not broadcast"}};
+  return op;
+}
+
+OpDef qlinear_matmul() {
+  OpDef op = blank_record(Mapping::many_to_many);
+  op.grad = absent("the result is quantised");
+  TypeVar a{"T1", quantized};
+  TypeVar b{"T2", quantized};
+  TypeVar y{"T3", quantized};
+  TypeVar scale{"TS", DTypeSet{DType::f32, DType::f16, DType::bf16}};
+  op.name = "qlinear_matmul";
+  op.onnx = {"", "QLinearMatMul", {10, 21}};
+  op.doc = "matrix product of quantised tensors, quantised again";
+  op.operands = {{"a", a},           {"a_scale", scale},  {"a_zero_point", a}, {"b", b},
+                 {"b_scale", scale}, {"b_zero_point", b}, {"y_scale", scale},  {"y_zero_point", y}};
+  op.results = {{"y", y}};
+  op.eval = eval_linear;
+  op.samples = {
+      {"$(u8[1, 2]{3, 4}, f32[]{0.5}, u8[]{1}, i8[2, 1]{2, -1}, f32[]{2}, i8[]{0}, f32[]{0.5}, u8[]{10})",
+       "u8[1, 1]{12}"},
+      {"$(u8[2, 1]{3, 4}, f32[2]{1, 2}, u8[2]{1, 2}, u8[1, 2]{1, 2}, f32[2]{1, 3}, u8[2]{0, 1}, f32[]{1}, u8[]{0})",
+       "u8[2, 2]{2, 6, 4, 12}"},
+      {"$(u8[2, 0], f32[], u8[], u8[0, 1], f32[], u8[], f32[], i8[]{5})", "i8[2, 1]{5, 5}"},
+      {"$(u8[2, 3], f32[], u8[], u8[2, 3], f32[], u8[], f32[], u8[])", "error: do not multiply"}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> quantized_matmul_family() { return {matmul_integer(), qlinear_matmul()}; }
+
+}  // namespace selkie::ops
