@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/convert.h"
 #include "ops/support/gemm.h"
 #include "ops/support/shape.h"
 
@@ -91,6 +92,29 @@ std::vector<ir::AttrDef> conv_attrs() {
   return {ir::string_attr("auto_pad", "NOTSET"), ir::optional_attr("dilations", AttrKind::integers), ir::int_attr("group", 1),
           ir::optional_attr("kernel_shape", AttrKind::integers), ir::optional_attr("pads", AttrKind::integers),
           ir::optional_attr("strides", AttrKind::integers)};
+}
+
+namespace {
+
+template <class T>
+Tensor run(const ir::EvalContext& e, const ConvShape& shape, const T* x, const T* w) {
+  Dims dims = shape.output();
+  std::vector<T> y(static_cast<size_t>(element_count(dims)));
+  convolve(shape, x, w, y.data());
+  if (e.has(2)) add_channel_bias<T>(y, widen<T>(e.tensor(2)), product(dims, 2, static_cast<int64_t>(dims.size())));
+  return narrow<T>(y, e.tensor(0).dtype(), dims);
+}
+
+}  // namespace
+
+Tensor convolve_operands(const ir::EvalContext& e) {
+  const Tensor& x = e.tensor(0);
+  const Tensor& w = e.tensor(1);
+  ConvShape shape = conv_shape(e, x, w);
+  if (e.has(2) && e.tensor(2).dims() != Dims{shape.out_channels})
+    fail("the bias has shape {}, but there are {} output channels", to_string(e.tensor(2).dims()), shape.out_channels);
+  if (x.dtype() == DType::f32) return run(e, shape, x.data<float>(), w.data<float>());
+  return run(e, shape, widen<double>(x).data(), widen<double>(w).data());
 }
 
 }  // namespace selkie::ops

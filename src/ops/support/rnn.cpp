@@ -77,11 +77,6 @@ void step_lstm(const RnnOptions& o, const Direction& d, int64_t n, const Row& ro
   }
 }
 
-void prepare(const RnnOptions& o, std::vector<double>& rows, int64_t width) {
-  if (!o.prepare_row || width == 0) return;
-  for (size_t at = 0; at < rows.size(); at += static_cast<size_t>(width)) o.prepare_row({&rows[at], static_cast<size_t>(width)});
-}
-
 void add_bias(std::vector<double>& rows, const std::vector<double>& bias) {
   for (size_t i = 0; i < rows.size(); ++i) rows[i] += bias[i % bias.size()];
 }
@@ -89,7 +84,7 @@ void add_bias(std::vector<double>& rows, const std::vector<double>& bias) {
 // Runs one direction over x [steps, batch, input]; h and c [batch, hidden] are the state; y [steps, directions, batch, hidden].
 void run_direction(const RnnOptions& o, const Direction& d, const Sizes& n, const std::vector<int64_t>& lengths,
                    std::vector<double> x, double* h, double* c, double* y, int64_t y_step) {
-  prepare(o, x, n.input);
+  if (o.prepare) o.prepare(x);
   std::vector<double> from_x(static_cast<size_t>(element_count(Dims{n.steps, n.batch, n.gates})));
   gemm(x.data(), d.w.data(), from_x.data(), n.steps * n.batch, n.gates, n.input);
   add_bias(from_x, d.wb);
@@ -97,7 +92,7 @@ void run_direction(const RnnOptions& o, const Direction& d, const Sizes& n, cons
   auto step = o.cell == RnnCell::rnn ? step_rnn : o.cell == RnnCell::gru ? step_gru : step_lstm;
   for (int64_t s = 0; s < n.steps; ++s) {
     std::vector<double> state(h, h + n.batch * n.hidden);
-    prepare(o, state, n.hidden);
+    if (o.prepare) o.prepare(state);
     gemm(state.data(), d.r.data(), from_h.data(), n.batch, n.gates, n.hidden);
     add_bias(from_h, d.rb);
     for (int64_t b = 0; b < n.batch; ++b) {
@@ -167,7 +162,7 @@ std::vector<int64_t> lengths_of(const RnnOperands& in, const Sizes& n) {
 int64_t gate_count(RnnCell cell) { return cell == RnnCell::rnn ? 1 : cell == RnnCell::gru ? 3 : 4; }
 
 RnnOptions rnn_options(const ir::EvalContext& e, RnnCell cell) {
-  RnnOptions o{.cell = cell, .clip = std::nullopt, .hidden_size = std::nullopt, .activations = {}, .prepare_row = {}};
+  RnnOptions o{.cell = cell, .clip = std::nullopt, .hidden_size = std::nullopt, .activations = {}, .prepare = {}};
   const std::string& direction = e.attr_string("direction");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     fail("'direction' is '{}', but must be forward, reverse or bidirectional", direction);
