@@ -2,6 +2,7 @@
 #include "ops/support/conv.h"
 
 #include "ops/support/record.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 template <class T>
 Tensor run(const EvalContext& e, const ConvShape& shape, const T* x, const T* w) {
   Dims dims = shape.output();
-  std::vector<T> y(static_cast<size_t>(element_count(dims)));
+  std::vector<T> y = zeros<T>(dims);
   convolve(shape, x, w, y.data());
   if (e.has(2)) add_channel_bias<T>(y, widen<T>(e.tensor(2)), product(dims, 2, static_cast<int64_t>(dims.size())));
   return narrow<T>(y, e.tensor(0).dtype(), dims);

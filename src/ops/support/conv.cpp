@@ -4,6 +4,7 @@
 
 #include "ops/support/gemm.h"
 #include "ops/support/shape.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -13,7 +14,7 @@ constexpr int64_t block = 4096;
 
 // For each kernel element and position, where the window's element is in a plane of the input; −1 in the padding.
 std::vector<int64_t> window_offsets(const Window& window, int64_t begin, int64_t count) {
-  std::vector<int64_t> out(static_cast<size_t>(element_count(Dims{kernel_count(window), count})), -1);
+  std::vector<int64_t> out(affordable({kernel_count(window), count}, sizeof(int64_t)), -1);
   for_each_window(window, begin, begin + count, [&](int64_t position, std::span<const Tap> taps, int64_t) {
     for (const Tap& t : taps) out[static_cast<size_t>(t.kernel * count + position - begin)] = t.input;
   });
@@ -51,7 +52,7 @@ void convolve(const ConvShape& s, const T* x, const T* w, T* y) {
   for (int64_t begin = 0; begin < to; begin += block) {
     int64_t count = std::min(block, to - begin);
     std::vector<int64_t> offsets = window_offsets(s.window, begin, count);
-    std::vector<T> columns(static_cast<size_t>(depth * count));
+    std::vector<T> columns = zeros<T>({depth, count});
     std::vector<T> product(static_cast<size_t>(outputs * count));
     for (int64_t n = 0; n < s.batch; ++n)
       for (int64_t g = 0; g < s.group; ++g) {

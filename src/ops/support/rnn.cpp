@@ -6,6 +6,7 @@
 #include "ops/support/gemm.h"
 #include "ops/support/rnn_activations.h"
 #include "ops/support/shape.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -92,7 +93,7 @@ void add_bias(std::vector<double>& rows, const std::vector<double>& bias) {
 void run_direction(const RnnOptions& o, const Direction& d, const Sizes& n, const std::vector<int64_t>& lengths,
                    std::vector<double> x, double* h, double* c, double* y, int64_t y_step) {
   prepare(o, x, n.input);
-  std::vector<double> from_x(static_cast<size_t>(element_count(Dims{n.steps, n.batch, n.gates})));
+  std::vector<double> from_x = zeros<double>({n.steps, n.batch, n.gates});
   gemm(x.data(), d.w.data(), from_x.data(), n.steps * n.batch, n.gates, n.input);
   add_bias(from_x, d.wb);
   std::vector<double> from_h(static_cast<size_t>(n.batch * n.gates));
@@ -224,7 +225,7 @@ RnnResults run_rnn(const RnnOptions& o, const RnnOperands& in) {
   std::vector<double> h = state(in.initial_h);
   std::vector<double> c = state(in.initial_c);
   Dims y_dims{n.steps, directions, n.batch, n.hidden};
-  std::vector<double> y(static_cast<size_t>(element_count(y_dims)));
+  std::vector<double> y = zeros<double>(y_dims);
   int64_t part = n.batch * n.hidden;
   for (int64_t i = 0; i < directions; ++i)
     run_direction(o, direction(o, in, n, i), n, lengths, x, h.data() + i * part, c.data() + i * part,
