@@ -32,7 +32,8 @@ void mask_padding(Heads& scores, const Tensor& lengths) {
 
 void eval(EvalContext& e) {
   const Tensor& query = e.tensor(0);
-  if (e.tensor(1).rank() != query.rank() || e.tensor(2).rank() != query.rank()) fail("Q, K and V are of different rank");
+  if (e.tensor(1).rank() != query.rank() || e.tensor(2).rank() != query.rank())
+    fail("Q, K and V are of different rank");
   Heads q = split_heads(query, head_count(e, "q_num_heads", query), "Q");
   Heads k = split_heads(e.tensor(1), head_count(e, "kv_num_heads", query), "K");
   Heads v = split_heads(e.tensor(2), head_count(e, "kv_num_heads", query), "V");
@@ -100,7 +101,8 @@ OpDef attention_op() {
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,
-      .samples = {{"$(f32[1, 1, 1, 2]{1, 0}, f32[1, 1, 2, 2]{0, 1, 0, 2}, f32[1, 1, 2, 1]{2, 4})", "f32[1, 1, 1, 1]{3}"},
+      .samples = {{"$(f32[1, 1, 1, 2]{1, 0}, f32[1, 1, 2, 2]{0, 1, 0, 2}, f32[1, 1, 2, 1]{2, 4})",
+                   "f32[1, 1, 1, 1]{3}"},
                   {"$(f32[2, 4, 3, 8], f32[2, 2, 5, 8], f32[2, 2, 5, 7])", "f32[2, 4, 3, 7]"},
                   {"$(f32[2, 3, 8], f32[2, 0, 4], f32[2, 0, 6], _, f32[2, 1, 5, 4], f32[2, 1, 5, 6]) "
                    "{q_num_heads = 2, kv_num_heads = 1, is_causal = 1}",

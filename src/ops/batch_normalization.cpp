@@ -26,7 +26,8 @@ Channels channels_of(const Tensor& x, const Tensor& scale) {
 
 std::vector<double> values_of(const EvalContext& e, size_t i, const Channels& n) {
   if (e.tensor(i).count() != n.channels)
-    fail("operand '{}' has shape {}, but there are {} channels", e.op().operands[i].name, to_string(e.tensor(i).dims()), n.channels);
+    fail("operand '{}' has shape {}, but there are {} channels", e.op().operands[i].name, to_string(e.tensor(i).dims()),
+         n.channels);
   return widen<double>(e.tensor(i));
 }
 
@@ -85,8 +86,10 @@ std::vector<Type> forward(const ForwardContext& c) {
 void mode_from_results(UpgradeContext& c) {
   ir::Node& n = c.node();
   const ir::Attribute* is_test = n.attrs.find("is_test");
-  bool test = is_test != nullptr && std::get<int64_t>(*is_test) != 0;
-  bool more = std::any_of(n.results.begin(), n.results.end(), [&](const auto& r) { return r != n.results[0] && !r->name.empty(); });
+  const auto* flag = is_test == nullptr ? nullptr : std::get_if<int64_t>(is_test);
+  bool test = flag != nullptr && *flag != 0;
+  bool more = std::any_of(n.results.begin(), n.results.end(),
+                          [&](const auto& r) { return r != n.results[0] && !r->name.empty(); });
   if (more && !test) n.attrs.set("training_mode", int64_t{1});
   drop_attrs({"is_test", "spatial", "consumed_inputs"})(c);
 }
@@ -98,10 +101,17 @@ OpDef batch_normalization_op() {
       .name = "batch_normalization",
       .onnx = {"", "BatchNormalization", {1, 6, 7, 9, 14, 15}},
       .doc = "scale · (x − mean) / √(var + epsilon) + B per channel",
-      .operands = {{"x", float_tensor}, {"scale", scale_type}, {"b", scale_type}, {"input_mean", stats_type}, {"input_var", stats_type}},
+      .operands = {{"x", float_tensor},
+                   {"scale", scale_type},
+                   {"b", scale_type},
+                   {"input_mean", stats_type},
+                   {"input_var", stats_type}},
       // The last two are of opsets before 14.
-      .results = {{"y", float_tensor}, {"running_mean", stats_type, optional}, {"running_var", stats_type, optional},
-                  {"saved_mean", stats_type, optional}, {"saved_var", stats_type, optional}},
+      .results = {{"y", float_tensor},
+                  {"running_mean", stats_type, optional},
+                  {"running_var", stats_type, optional},
+                  {"saved_mean", stats_type, optional},
+                  {"saved_var", stats_type, optional}},
       .attrs = {float_attr("epsilon", 1e-5f), float_attr("momentum", 0.9f), int_attr("training_mode", 0)},
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
@@ -112,13 +122,15 @@ OpDef batch_normalization_op() {
       .lower = later::cpu,
       .grad = later::training,
       .upgrades = {{14, mode_from_results}},
-      .samples = {{"$(f32[1, 2, 2]{1, 2, 3, 4}, f32[2]{1, 2}, f32[2]{0, 1}, f32[2]{1, 3}, f32[2]{1, 4}) {epsilon = 0.0}",
-                   "f32[1, 2, 2]{0, 1, 1, 2}"},
-                  {"$(f32[2, 1]{1, 3}, f32[1]{1}, f32[1]{0}, f32[1]{0}, f32[1]{1}) {training_mode = 1, epsilon = 0.0, momentum = 0.5}",
-                   "f32[2, 1]{-1, 1}, f32[1]{1}, f32[1]{1}"},
-                  {"$(f32[2, 3, 4], f32[3, 4], f32[3, 4], f32[3, 4], f32[3, 4])", "f32[2, 3, 4]"},
-                  {"$(f32[0, 3, 4], f32[3], f32[3], f32[3], f32[3])", "f32[0, 3, 4]"},
-                  {"$(f32[2, 3, 4], f32[4], f32[3], f32[3], f32[3])", "error: there are 3 channels"}},
+      .samples =
+          {{"$(f32[1, 2, 2]{1, 2, 3, 4}, f32[2]{1, 2}, f32[2]{0, 1}, f32[2]{1, 3}, f32[2]{1, 4}) {epsilon = 0.0}",
+            "f32[1, 2, 2]{0, 1, 1, 2}"},
+           {"$(f32[2, 1]{1, 3}, f32[1]{1}, f32[1]{0}, f32[1]{0}, f32[1]{1}) {training_mode = 1, epsilon = 0.0, "
+            "momentum = 0.5}",
+            "f32[2, 1]{-1, 1}, f32[1]{1}, f32[1]{1}"},
+           {"$(f32[2, 3, 4], f32[3, 4], f32[3, 4], f32[3, 4], f32[3, 4])", "f32[2, 3, 4]"},
+           {"$(f32[0, 3, 4], f32[3], f32[3], f32[3], f32[3])", "f32[0, 3, 4]"},
+           {"$(f32[2, 3, 4], f32[4], f32[3], f32[3], f32[3])", "error: there are 3 channels"}},
   };
 }
 

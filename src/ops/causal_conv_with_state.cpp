@@ -20,7 +20,8 @@ void eval(EvalContext& e) {
   const Tensor& x = e.tensor(0);
   const Tensor& w = e.tensor(1);
   const std::string& activation = e.attr_string("activation");
-  if (activation != "none" && activation != "silu" && activation != "swish") fail("there is no activation '{}'", activation);
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    fail("there is no activation '{}'", activation);
   if (x.rank() != 3) fail("the input has shape {}, but must be of rank 3", to_string(x.dims()));
   if (w.rank() != 3 || w.dim(0) != x.dim(1) || w.dim(1) != 1 || w.dim(2) < 1)
     fail("weights of shape {} do not fit {} channels", to_string(w.dims()), x.dim(1));
@@ -37,7 +38,8 @@ void eval(EvalContext& e) {
     for (int64_t t = 0; t < x.dim(2); ++t) {
       double sum = bias[static_cast<size_t>(channel)];
       for (int64_t k = 0; k < kernel; ++k)
-        sum += values[static_cast<size_t>(plane * whole.dim(2) + t + k)] * weights[static_cast<size_t>(channel * kernel + k)];
+        sum += values[static_cast<size_t>(plane * whole.dim(2) + t + k)] *
+               weights[static_cast<size_t>(channel * kernel + k)];
       out.push_back(activation == "none" ? sum : sum / (1 + std::exp(-sum)));
     }
   }
@@ -70,7 +72,8 @@ OpDef causal_conv_with_state_op() {
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,
-      .samples = {{"$(f32[1, 1, 2]{3, 4}, f32[1, 1, 2]{10, 1}, f32[1]{100}, f32[1, 1, 1]{2})", "f32[1, 1, 2]{123, 134}, f32[1, 1, 1]{4}"},
+      .samples = {{"$(f32[1, 1, 2]{3, 4}, f32[1, 1, 2]{10, 1}, f32[1]{100}, f32[1, 1, 1]{2})",
+                   "f32[1, 1, 2]{123, 134}, f32[1, 1, 1]{4}"},
                   {"$(f32[2, 3, 1], f32[3, 1, 4]) {activation = \"silu\"}", "f32[2, 3, 1], f32[2, 3, 3]"},
                   {"$(f32[2, 3, 0], f32[3, 1, 1])", "f32[2, 3, 0], f32[2, 3, 0]"},
                   {"$(f32[2, 3, 5], f32[2, 1, 4])", "error: do not fit 3 channels"},

@@ -1,6 +1,7 @@
 // Col2Im: blocks of columns, added up into the image that they were cut from.
 #include "ops/support/conv.h"
 #include "ops/support/record.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -24,7 +25,7 @@ void eval(EvalContext& e) {
   dispatch_wide(input.dtype(), [&](auto tag) {
     using W = typename decltype(tag)::type;
     std::vector<W> columns = widen<W>(input);
-    std::vector<W> out(static_cast<size_t>(element_count(dims)));
+    std::vector<W> out = zeros<W>(dims);
     for (int64_t plane = 0; plane < dims[0] * dims[1]; ++plane)
       scatter_windows(window, columns.data() + plane * kernel * positions, 0, positions, out.data() + plane * size);
     e.set(0, narrow<W>(out, input.dtype(), dims));
@@ -51,7 +52,8 @@ OpDef col2im_op() {
       .lower = later::cpu,
       .grad = later::training,
       .samples = {{"$(f32[1, 2, 2]{1, 2, 3, 4}, i64[1]{3}, i64[1]{2})", "f32[1, 1, 3]{1, 5, 4}"},
-                  {"$(f32[2, 12, 9], i64[2]{5, 5}, i64[2]{2, 3}) {strides = [2, 1], pads = [0, 0, 1, 0]}", "f32[2, 2, 5, 5]"},
+                  {"$(f32[2, 12, 9], i64[2]{5, 5}, i64[2]{2, 3}) {strides = [2, 1], pads = [0, 0, 1, 0]}",
+                   "f32[2, 2, 5, 5]"},
                   {"$(f32[0, 2, 2], i64[1]{3}, i64[1]{2})", "f32[0, 1, 3]"},
                   {"$(f32[1, 3, 2], i64[1]{3}, i64[1]{2})", "error: do not fit 2 blocks"},
                   {"$(f32[1, 2, 2], i64[1]{3}, i64[2]{1, 2})", "error: the kernel has 2 axes"}},

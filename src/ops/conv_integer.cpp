@@ -3,6 +3,7 @@
 
 #include "ops/support/conv.h"
 #include "ops/support/record.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -33,10 +34,11 @@ std::vector<int64_t> centred(const Tensor& t, const Tensor* zero_points, int64_t
   return values;
 }
 
-std::vector<int64_t> sums(const EvalContext& e, const ConvShape& shape, size_t w, const Tensor* x_zero, const Tensor* w_zero) {
+std::vector<int64_t> sums(const EvalContext& e, const ConvShape& shape, size_t w, const Tensor* x_zero,
+                          const Tensor* w_zero) {
   std::vector<int64_t> xs = centred(e.tensor(0), x_zero, 1, "the input's zero point");
   std::vector<int64_t> ws = centred(e.tensor(w), w_zero, shape.out_channels, "the weights' zero point");
-  std::vector<int64_t> y(static_cast<size_t>(element_count(shape.output())));
+  std::vector<int64_t> y = zeros<int64_t>(shape.output());
   convolve(shape, xs.data(), ws.data(), y.data());
   return y;
 }
@@ -110,18 +112,20 @@ OpDef linear() {
   op.name = "qlinear_conv";
   op.onnx = {"", "QLinearConv", {10}};
   op.doc = "convolution of quantized tensors, requantized to the scale and zero point of y";
-  op.operands = {{"x", x_type},           {"x_scale", scale_type}, {"x_zero_point", x_type},
-                 {"w", w_type},           {"w_scale", scale_type}, {"w_zero_point", w_type},
+  op.operands = {{"x", x_type},           {"x_scale", scale_type},  {"x_zero_point", x_type},
+                 {"w", w_type},           {"w_scale", scale_type},  {"w_zero_point", w_type},
                  {"y_scale", scale_type}, {"y_zero_point", y_type}, {"b", {"T4", DTypeSet{DType::i32}}, optional}};
   op.results = {{"y", y_type}};
   op.forward = [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(c.dtype(7), conv_forward(c, 3))}; };
   op.eval = eval_linear;
-  op.samples = {{"$(u8[1, 1, 3]{12, 13, 255}, f32[]{0.5}, u8[]{10}, i8[1, 1, 1]{2}, f32[]{1}, i8[]{0}, f32[]{0.5}, u8[]{3}, i32[1]{1})",
-                 "u8[1, 1, 3]{8, 10, 255}"},
-                {"$(u8[1, 1, 1]{3}, f32[]{1}, u8[]{0}, i8[2, 1, 1]{2, 2}, f32[2]{1, 0.5}, i8[2]{0, 1}, f32[]{1}, i8[]{0})",
-                 "i8[1, 2, 1]{6, 2}"},
-                {"$(u8[0, 1, 1], f32[]{1}, u8[]{0}, i8[2, 1, 1], f32[]{1}, i8[]{0}, f32[]{1}, i8[]{0})", "i8[0, 2, 1]"},
-                {"$(u8[1, 1, 1], f32[2], u8[]{0}, i8[2, 1, 1], f32[]{1}, i8[]{0}, f32[]{1}, i8[]{0})", "error: one element"}};
+  op.samples = {
+      {"$(u8[1, 1, 3]{12, 13, 255}, f32[]{0.5}, u8[]{10}, i8[1, 1, 1]{2}, f32[]{1}, i8[]{0}, f32[]{0.5}, u8[]{3}, "
+       "i32[1]{1})",
+       "u8[1, 1, 3]{8, 10, 255}"},
+      {"$(u8[1, 1, 1]{3}, f32[]{1}, u8[]{0}, i8[2, 1, 1]{2, 2}, f32[2]{1, 0.5}, i8[2]{0, 1}, f32[]{1}, i8[]{0})",
+       "i8[1, 2, 1]{6, 2}"},
+      {"$(u8[0, 1, 1], f32[]{1}, u8[]{0}, i8[2, 1, 1], f32[]{1}, i8[]{0}, f32[]{1}, i8[]{0})", "i8[0, 2, 1]"},
+      {"$(u8[1, 1, 1], f32[2], u8[]{0}, i8[2, 1, 1], f32[]{1}, i8[]{0}, f32[]{1}, i8[]{0})", "error: one element"}};
   return op;
 }
 

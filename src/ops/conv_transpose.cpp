@@ -4,12 +4,14 @@
 #include "ops/support/conv.h"
 #include "ops/support/gemm.h"
 #include "ops/support/record.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
 
 // The window of the convolution whose adjoint this is: its input is our output.
-WindowAxis axis_of(const EvalContext& e, const WindowAttrs& attrs, size_t i, size_t axes, int64_t input, int64_t kernel) {
+WindowAxis axis_of(const EvalContext& e, const WindowAttrs& attrs, size_t i, size_t axes, int64_t input,
+                   int64_t kernel) {
   auto list = [&](std::string_view name) -> std::optional<int64_t> {
     if (!e.has_attr(name) || e.attr_ints(name).empty()) return std::nullopt;
     const std::vector<int64_t>& values = e.attr_ints(name);
@@ -22,7 +24,8 @@ WindowAxis axis_of(const EvalContext& e, const WindowAttrs& attrs, size_t i, siz
   };
   if (kernel < 1) fail("the kernel has size {} along axis {}", kernel, i);
   WindowAxis a{0, kernel, attrs.strides[i], attrs.dilations[i], attrs.pads[i], attrs.pads[axes + i], input};
-  if (a.stride > int64_t{1} << 30 || input > int64_t{1} << 30) fail("a stride of {} over {} elements is too large", a.stride, input);
+  if (a.stride > int64_t{1} << 30 || input > int64_t{1} << 30)
+    fail("a stride of {} over {} elements is too large", a.stride, input);
   int64_t full = a.stride * (input - 1) + list("output_padding").value_or(0) + a.extent();
   std::optional<int64_t> size = list("output_shape");
   bool same = attrs.auto_pad.starts_with("SAME");
@@ -64,7 +67,7 @@ std::vector<double> run(const ConvShape& s, const std::vector<double>& x, const 
   int64_t channels = s.in_channels / s.group;
   int64_t outputs = s.out_channels / s.group;
   int64_t kernel = kernel_count(s.window);
-  std::vector<double> y(static_cast<size_t>(element_count(Dims{s.batch, s.out_channels, to})));
+  std::vector<double> y = zeros<double>(Dims{s.batch, s.out_channels, to});
   constexpr int64_t block = 4096;
   for (int64_t begin = 0; begin < from; begin += block) {
     int64_t count = std::min(block, from - begin);
@@ -74,7 +77,8 @@ std::vector<double> run(const ConvShape& s, const std::vector<double>& x, const 
       for (int64_t g = 0; g < s.group; ++g) {
         for (int64_t c = 0; c < channels; ++c)
           std::copy_n(x.data() + (n * s.in_channels + g * channels + c) * from + begin, count, part.data() + c * count);
-        gemm(w.data() + g * outputs * kernel * channels, part.data(), columns.data(), outputs * kernel, count, channels);
+        gemm(w.data() + g * outputs * kernel * channels, part.data(), columns.data(), outputs * kernel, count,
+             channels);
         for (int64_t m = 0; m < outputs; ++m)
           scatter_windows(s.window, columns.data() + m * kernel * count, begin, count,
                           y.data() + (n * s.out_channels + g * outputs + m) * to);
@@ -120,7 +124,8 @@ OpDef conv_transpose_op() {
       .grad = later::training,
       .samples = {{"$(f32[1, 1, 2]{1, 2}, f32[1, 1, 2]{1, 10}) {strides = [2]}", "f32[1, 1, 4]{1, 10, 2, 20}"},
                   {"$(f32[1, 1, 2]{1, 2}, f32[1, 1, 2]{1, 10}, f32[1]{100}) {pads = [1, 0]}", "f32[1, 1, 2]{112, 120}"},
-                  {"$(f32[2, 4, 3, 3], f32[4, 2, 3, 2]) {group = 2, strides = [3, 2], output_shape = [10, 8]}", "f32[2, 4, 10, 8]"},
+                  {"$(f32[2, 4, 3, 3], f32[4, 2, 3, 2]) {group = 2, strides = [3, 2], output_shape = [10, 8]}",
+                   "f32[2, 4, 10, 8]"},
                   {"$(f32[1, 1, 3], f32[1, 2, 3]) {strides = [2], auto_pad = \"SAME_UPPER\"}", "f32[1, 2, 6]"},
                   {"$(f32[0, 1, 2], f32[1, 1, 2])", "f32[0, 1, 3]"},
                   {"$(f32[1, 2, 2], f32[1, 1, 2])", "error: do not fit weights"},

@@ -56,13 +56,15 @@ OpDef flex_attention_op() {
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,
-      .samples = {{"$(f32[1, 1, 1, 2], f32[1, 1, 2, 2]{0, 0, 0, 0}, f32[1, 1, 2, 1]{2, 4}) "
-                   "score_mod(%s: ?) { yield %s } prob_mod(%p: ?) { %d = add(%p, %p) yield %d }",
-                   "f32[1, 1, 1, 1]{6}"},
-                  {"$(f32[2, 4, 0, 8], f32[2, 2, 5, 8], f32[2, 2, 5, 7]) score_mod(%s: ?) { yield %s } prob_mod(%p: ?) { yield %p }",
-                   "f32[2, 4, 0, 7]"},
-                  {"$(f32[2, 3, 8], f32[2, 3, 8], f32[2, 3, 8]) score_mod(%s: ?) { yield %s } prob_mod(%p: ?) { yield %p }",
-                   "error: must be of rank 4"}},
+      .samples =
+          {{"$(f32[1, 1, 1, 2], f32[1, 1, 2, 2]{0, 0, 0, 0}, f32[1, 1, 2, 1]{2, 4}) "
+            "score_mod(%s: ?) { yield %s } prob_mod(%p: ?) { %d = add(%p, %p) yield %d }",
+            "f32[1, 1, 1, 1]{6}"},
+           {"$(f32[2, 4, 0, 8], f32[2, 2, 5, 8], f32[2, 2, 5, 7]) score_mod(%s: ?) { yield %s } prob_mod(%p: ?) { "
+            "yield %p }",
+            "f32[2, 4, 0, 7]"},
+           {"$(f32[2, 3, 8], f32[2, 3, 8], f32[2, 3, 8]) score_mod(%s: ?) { yield %s } prob_mod(%p: ?) { yield %p }",
+            "error: must be of rank 4"}},
   };
 }
 

@@ -11,7 +11,8 @@ namespace {
 void eval(EvalContext& e) {
   const Tensor& x = e.tensor(0);
   const std::string& approximate = e.attr_string("approximate");
-  if (approximate != "none" && approximate != "tanh") fail("'approximate' is '{}', but must be none or tanh", approximate);
+  if (approximate != "none" && approximate != "tanh")
+    fail("'approximate' is '{}', but must be none or tanh", approximate);
   bool by_tanh = approximate == "tanh";
   e.set(0, map_elements<double>(x, x.dtype(), [&](double v) {
           double inner = std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v);

@@ -10,7 +10,9 @@ std::vector<double> per_channel(const EvalContext& e, size_t i, int64_t channels
   const Tensor& t = e.tensor(i);
   std::vector<double> values = widen<double>(t);
   if (t.dims() == Dims{channels}) return values;
-  if (t.dims() != Dims{groups}) fail("operand '{}' has shape {}, but there are {} channels", e.op().operands[i].name, to_string(t.dims()), channels);
+  if (t.dims() != Dims{groups})
+    fail("operand '{}' has shape {}, but there are {} channels", e.op().operands[i].name, to_string(t.dims()),
+         channels);
   std::vector<double> out;
   for (int64_t c = 0; c < channels; ++c) out.push_back(values[static_cast<size_t>(c / (channels / groups))]);
   return out;
@@ -22,7 +24,8 @@ void run(EvalContext& e, int64_t groups) {
   if (groups < 1 || channels % groups != 0) fail("{} channels do not fall into {} groups", channels, groups);
   std::vector<double> x = widen<double>(input);
   auto size = static_cast<size_t>(channels / groups * product(input.dims(), 2, input.rank()));
-  for (size_t start = 0; start < x.size(); start += size) standardize(std::span(x).subspan(start, size), e.attr_float("epsilon"));
+  for (size_t start = 0; start < x.size(); start += size)
+    standardize(std::span(x).subspan(start, size), e.attr_float("epsilon"));
   std::vector<double> scale = per_channel(e, 1, channels, groups);
   std::vector<double> bias = per_channel(e, 2, channels, groups);
   auto plane = static_cast<size_t>(product(input.dims(), 2, input.rank()));
@@ -66,15 +69,18 @@ OpDef instance() {
   op.results = {{"output", float_tensor}};
   op.eval = [](EvalContext& e) {
     check_rank(e.tensor(0), 3);
-    if (e.tensor(0).dim(1) == 0) e.set(0, e.tensor(0));
-    else run(e, e.tensor(0).dim(1));
+    if (e.tensor(0).dim(1) == 0)
+      e.set(0, e.tensor(0));
+    else
+      run(e, e.tensor(0).dim(1));
   };
   op.upgrades = {{6, drop_attrs({"consumed_inputs"})}};
-  op.samples = {{"$(f32[1, 2, 2]{1, 3, 5, 5}, f32[2]{2, 1}, f32[2]{10, 20}) {epsilon = 1e-9}", "f32[1, 2, 2]{8, 12, 20, 20}"},
-                {"$(f32[2, 3, 4, 5], f32[3], f32[3])", "f32[2, 3, 4, 5]"},
-                {"$(f32[2, 3, 0], f32[3], f32[3])", "f32[2, 3, 0]"},
-                {"$(f32[2, 3, 4], f32[2], f32[3])", "error: there are 3 channels"},
-                {"$(f32[2, 3], f32[3], f32[3])", "error: of rank 3 at least"}};
+  op.samples = {
+      {"$(f32[1, 2, 2]{1, 3, 5, 5}, f32[2]{2, 1}, f32[2]{10, 20}) {epsilon = 1e-9}", "f32[1, 2, 2]{8, 12, 20, 20}"},
+      {"$(f32[2, 3, 4, 5], f32[3], f32[3])", "f32[2, 3, 4, 5]"},
+      {"$(f32[2, 3, 0], f32[3], f32[3])", "f32[2, 3, 0]"},
+      {"$(f32[2, 3, 4], f32[2], f32[3])", "error: there are 3 channels"},
+      {"$(f32[2, 3], f32[3], f32[3])", "error: of rank 3 at least"}};
   return op;
 }
 
@@ -91,10 +97,11 @@ OpDef group() {
     check_rank(e.tensor(0), 2);
     run(e, e.attr_int("num_groups"));
   };
-  op.samples = {{"$(f32[1, 2]{1, 3}, f32[2]{2, 1}, f32[2]{10, 20}) {num_groups = 1, epsilon = 0.0}", "f32[1, 2]{8, 21}"},
-                {"$(f32[2, 4, 3], f32[2], f32[2]) {num_groups = 2}", "f32[2, 4, 3]"},
-                {"$(f32[0, 4, 3], f32[4], f32[4]) {num_groups = 2}", "f32[0, 4, 3]"},
-                {"$(f32[2, 4, 3], f32[4], f32[4]) {num_groups = 3}", "error: do not fall into 3 groups"}};
+  op.samples = {
+      {"$(f32[1, 2]{1, 3}, f32[2]{2, 1}, f32[2]{10, 20}) {num_groups = 1, epsilon = 0.0}", "f32[1, 2]{8, 21}"},
+      {"$(f32[2, 4, 3], f32[2], f32[2]) {num_groups = 2}", "f32[2, 4, 3]"},
+      {"$(f32[0, 4, 3], f32[4], f32[4]) {num_groups = 2}", "f32[0, 4, 3]"},
+      {"$(f32[2, 4, 3], f32[4], f32[4]) {num_groups = 3}", "error: do not fall into 3 groups"}};
   return op;
 }
 

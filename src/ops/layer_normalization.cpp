@@ -10,7 +10,8 @@ constexpr TypeVar scale_type{"V", dtypes::floats};
 
 std::vector<double> spread(const EvalContext& e, size_t i, const Dims& dims) {
   if (e.tensor(i).rank() > static_cast<int64_t>(dims.size()))
-    fail("operand '{}' of shape {} does not broadcast to {}", e.op().operands[i].name, to_string(e.tensor(i).dims()), to_string(dims));
+    fail("operand '{}' of shape {} does not broadcast to {}", e.op().operands[i].name, to_string(e.tensor(i).dims()),
+         to_string(dims));
   return widen<double>(broadcast_to(e.tensor(i), dims));
 }
 
@@ -69,7 +70,8 @@ std::vector<Type> forward_layer(const ForwardContext& c) {
     if (!dtype || !c.dims(0)) continue;
     SymDims dims = *c.dims(0);
     auto rank = static_cast<int64_t>(dims.size());
-    for (int64_t axis = normalize_axis(c.attr_int("axis"), rank); axis < rank; ++axis) dims[static_cast<size_t>(axis)] = c.constant(1);
+    for (int64_t axis = normalize_axis(c.attr_int("axis"), rank); axis < rank; ++axis)
+      dims[static_cast<size_t>(axis)] = c.constant(1);
     out[i] = Type::tensor(*dtype, dims);
   }
   return out;
@@ -104,11 +106,12 @@ OpDef layer() {
   op.results = {{"y", float_tensor}, {"mean", stash_type, optional}, {"invstddev", stash_type, optional}};
   op.forward = forward_layer;
   op.eval = eval_layer;
-  op.samples = {{"$(f32[1, 2]{1, 3}, f32[2]{1, 2}, f32[1]{10}) {epsilon = 0.0}", "f32[1, 2]{9, 12}, f32[1, 1]{2}, f32[1, 1]{1}"},
-                {"$(f32[2, 3, 4], f32[3, 4]) {axis = 1}", "f32[2, 3, 4], f32[2, 1, 1], f32[2, 1, 1]"},
-                {"$(f32[0, 4], f32[4])", "f32[0, 4]"},
-                {"$(f32[2, 4], f32[3])", "error: does not broadcast"},
-                {"$(f32[2, 4], f32[4]) {axis = 2}", "error: axis 2 is outside"}};
+  op.samples = {
+      {"$(f32[1, 2]{1, 3}, f32[2]{1, 2}, f32[1]{10}) {epsilon = 0.0}", "f32[1, 2]{9, 12}, f32[1, 1]{2}, f32[1, 1]{1}"},
+      {"$(f32[2, 3, 4], f32[3, 4]) {axis = 1}", "f32[2, 3, 4], f32[2, 1, 1], f32[2, 1, 1]"},
+      {"$(f32[0, 4], f32[4])", "f32[0, 4]"},
+      {"$(f32[2, 4], f32[3])", "error: does not broadcast"},
+      {"$(f32[2, 4], f32[4]) {axis = 2}", "error: axis 2 is outside"}};
   return op;
 }
 

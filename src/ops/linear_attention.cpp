@@ -11,10 +11,12 @@ constexpr DTypeSet reals{DType::f32, DType::f16, DType::bf16};
 constexpr TypeVar type{"T", reals};
 constexpr TypeVar state_type{"S", reals};
 
-// A gate of one number per step and head, or `wide` per key element, or else one for all heads; empty if the rule has none.
+// A gate of one number per step and head, or `wide` per key element, or else one for all heads; empty if the rule has
+// none.
 Heads gate(const EvalContext& e, size_t operand, const Heads& key, bool needed, bool wide) {
   std::string_view name = e.op().operands[operand].name;
-  if (e.has(operand) != needed) fail("update rule '{}' {} operand '{}'", e.attr_string("update_rule"), needed ? "needs" : "takes no", name);
+  if (e.has(operand) != needed)
+    fail("update rule '{}' {} operand '{}'", e.attr_string("update_rule"), needed ? "needs" : "takes no", name);
   if (!needed) return {};
   const Tensor& t = e.tensor(operand);
   int64_t last = t.rank() == 3 ? t.dim(2) : -1;
@@ -54,7 +56,8 @@ void eval(EvalContext& e) {
   for (size_t i = 0; i < 3; ++i)
     if (e.tensor(i).rank() != 3) fail("operand '{}' must be of rank 3", e.op().operands[i].name);
   const std::string& rule = e.attr_string("update_rule");
-  if (rule != "linear" && rule != "gated" && rule != "delta" && rule != "gated_delta") fail("there is no update rule '{}'", rule);
+  if (rule != "linear" && rule != "gated" && rule != "delta" && rule != "gated_delta")
+    fail("there is no update rule '{}'", rule);
   Heads q = split_heads(e.tensor(0), e.attr_int("q_num_heads"), "query");
   Heads k = split_heads(e.tensor(1), e.attr_int("kv_num_heads"), "key");
   Heads v = split_heads(e.tensor(2), e.attr_int("kv_num_heads"), "value");
@@ -64,7 +67,8 @@ void eval(EvalContext& e) {
   bool delta = rule.ends_with("delta");
   Gates gates{gate(e, 4, k, gated, true), gate(e, 5, k, delta, false)};
   Heads state = e.has(3) ? heads_of(e.tensor(3), "past_state") : Heads(q.batch, k.heads, k.size, v.size);
-  if (state.dims() != Dims{q.batch, k.heads, k.size, v.size}) fail("'past_state' has the shape {}", to_string(state.dims()));
+  if (state.dims() != Dims{q.batch, k.heads, k.size, v.size})
+    fail("'past_state' has the shape {}", to_string(state.dims()));
   double scale = e.attr_float("scale") != 0 ? e.attr_float("scale") : 1 / std::sqrt(static_cast<double>(k.size));
 
   Heads out(q.batch, q.heads, q.length, v.size);
@@ -91,8 +95,12 @@ OpDef linear_attention_op() {
       .name = "linear_attention",
       .onnx = {"", "LinearAttention", {27}},
       .doc = "o = scale · q · S, where the state S gathers k ⊗ v step by step under decay and correction",
-      .operands = {{"query", type}, {"key", type}, {"value", type}, {"past_state", state_type, optional},
-                   {"decay", type, optional}, {"beta", type, optional}},
+      .operands = {{"query", type},
+                   {"key", type},
+                   {"value", type},
+                   {"past_state", state_type, optional},
+                   {"decay", type, optional},
+                   {"beta", type, optional}},
       .results = {{"output", type}, {"present_state", state_type}},
       .attrs = {int_attr("chunk_size", 64), required_attr("kv_num_heads", AttrKind::integer),
                 required_attr("q_num_heads", AttrKind::integer), float_attr("scale", 0),
@@ -105,16 +113,18 @@ OpDef linear_attention_op() {
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,
-      .samples = {{"$(f32[1, 2, 1]{1, 1}, f32[1, 2, 1]{1, 2}, f32[1, 2, 1]{3, 4}) "
-                   "{q_num_heads = 1, kv_num_heads = 1, update_rule = \"linear\"}",
-                   "f32[1, 2, 1]{3, 11}, f32[1, 1, 1, 1]{11}"},
-                  {"$(f32[2, 3, 8], f32[2, 3, 4], f32[2, 3, 6], f32[2, 2, 2, 3], f32[2, 3, 4], f32[2, 3, 1]) "
-                   "{q_num_heads = 4, kv_num_heads = 2}",
-                   "f32[2, 3, 12], f32[2, 2, 2, 3]"},
-                  {"$(f32[2, 0, 8], f32[2, 0, 4], f32[2, 0, 6]) {q_num_heads = 4, kv_num_heads = 2, update_rule = \"linear\"}",
-                   "f32[2, 0, 12], f32[2, 2, 2, 3]"},
-                  {"$(f32[2, 3, 8], f32[2, 3, 4], f32[2, 3, 6]) {q_num_heads = 4, kv_num_heads = 2}", "error: needs operand 'decay'"},
-                  {"$(f32[2, 3, 8], f32[2, 3, 4], f32[2, 3, 6]) {q_num_heads = 3, kv_num_heads = 2}", "error: 3 heads"}},
+      .samples =
+          {{"$(f32[1, 2, 1]{1, 1}, f32[1, 2, 1]{1, 2}, f32[1, 2, 1]{3, 4}) "
+            "{q_num_heads = 1, kv_num_heads = 1, update_rule = \"linear\"}",
+            "f32[1, 2, 1]{3, 11}, f32[1, 1, 1, 1]{11}"},
+           {"$(f32[2, 3, 8], f32[2, 3, 4], f32[2, 3, 6], f32[2, 2, 2, 3], f32[2, 3, 4], f32[2, 3, 1]) "
+            "{q_num_heads = 4, kv_num_heads = 2}",
+            "f32[2, 3, 12], f32[2, 2, 2, 3]"},
+           {"$(f32[2, 0, 8], f32[2, 0, 4], f32[2, 0, 6]) {q_num_heads = 4, kv_num_heads = 2, update_rule = \"linear\"}",
+            "f32[2, 0, 12], f32[2, 2, 2, 3]"},
+           {"$(f32[2, 3, 8], f32[2, 3, 4], f32[2, 3, 6]) {q_num_heads = 4, kv_num_heads = 2}",
+            "error: needs operand 'decay'"},
+           {"$(f32[2, 3, 8], f32[2, 3, 4], f32[2, 3, 6]) {q_num_heads = 3, kv_num_heads = 2}", "error: 3 heads"}},
   };
 }
 

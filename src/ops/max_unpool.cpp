@@ -24,10 +24,12 @@ Dims default_dims(const EvalContext& e, const Tensor& x) {
 
 void eval(EvalContext& e) {
   const Tensor& x = e.tensor(0);
-  if (e.tensor(1).dims() != x.dims()) fail("indices have shape {}, but the input has {}", to_string(e.tensor(1).dims()), to_string(x.dims()));
+  if (e.tensor(1).dims() != x.dims())
+    fail("indices have shape {}, but the input has {}", to_string(e.tensor(1).dims()), to_string(x.dims()));
   Dims pooled = default_dims(e, x);
   Dims dims = e.has(2) ? ints_of(e.tensor(2)) : pooled;
-  if (dims.size() != pooled.size()) fail("'output_shape' has {} elements for an input of rank {}", dims.size(), x.rank());
+  if (dims.size() != pooled.size())
+    fail("'output_shape' has {} elements for an input of rank {}", dims.size(), x.rank());
   Tensor out(x.dtype(), dims);
   std::vector<int64_t> indices = ints_of(e.tensor(1));
   // Indices count in the tensor that was pooled; a larger output holds it in its corner.
@@ -69,7 +71,8 @@ OpDef max_unpool_op() {
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,
-      .samples = {{"$(f32[1, 1, 2]{5, 6}, i64[1, 1, 2]{1, 2}) {kernel_shape = [2], strides = [2]}", "f32[1, 1, 4]{0, 5, 6, 0}"},
+      .samples = {{"$(f32[1, 1, 2]{5, 6}, i64[1, 1, 2]{1, 2}) {kernel_shape = [2], strides = [2]}",
+                   "f32[1, 1, 4]{0, 5, 6, 0}"},
                   {"$(f32[1, 1, 1, 1]{5}, i64[1, 1, 1, 1]{3}, i64[4]{1, 1, 3, 3}) {kernel_shape = [2, 2]}",
                    "f32[1, 1, 3, 3]{0, 0, 0, 0, 5, 0, 0, 0, 0}"},
                   {"$(f32[0, 1, 2], i64[0, 1, 2]) {kernel_shape = [2]}", "f32[0, 1, 3]"},

@@ -32,7 +32,8 @@ void eval_mean_variance(EvalContext& e) {
   std::vector<double> variance(mean.size());
   auto each = [&](auto&& f) {
     size_t i = 0;
-    for (Walk<1> walk(input.dims(), {strides}); !walk.done(); walk.next()) f(x[i++], static_cast<size_t>(walk.offset(0)));
+    for (Walk<1> walk(input.dims(), {strides}); !walk.done(); walk.next())
+      f(x[i++], static_cast<size_t>(walk.offset(0)));
   };
   double count = mean.empty() ? 1 : static_cast<double>(x.size()) / static_cast<double>(mean.size());
   each([&](double& v, size_t at) { mean[at] += v / count; });
@@ -56,7 +57,8 @@ void eval_lrn(EvalContext& e) {
     for (int64_t c = 0; c < channels; ++c) {
       double sum = 0;
       int64_t end = std::min(channels - 1, c + std::min(size / 2, channels));
-      for (int64_t i = std::max<int64_t>(0, c - (size - 1) / 2); i <= end; ++i) sum += before[static_cast<size_t>(i)] * before[static_cast<size_t>(i)];
+      for (int64_t i = std::max<int64_t>(0, c - (size - 1) / 2); i <= end; ++i)
+        sum += before[static_cast<size_t>(i)] * before[static_cast<size_t>(i)];
       line[static_cast<size_t>(c)] /= std::pow(bias + alpha / static_cast<double>(size) * sum, beta);
     }
   });
@@ -115,9 +117,11 @@ OpDef lrn() {
   op.name = "lrn";
   op.onnx = {"", "LRN", {1, 13}};
   op.doc = "x / (bias + alpha/size · Σ x² over neighbouring channels)^beta";
-  op.attrs = {float_attr("alpha", 0.0001f), float_attr("beta", 0.75f), float_attr("bias", 1), required_attr("size", AttrKind::integer)};
+  op.attrs = {float_attr("alpha", 0.0001f), float_attr("beta", 0.75f), float_attr("bias", 1),
+              required_attr("size", AttrKind::integer)};
   op.eval = eval_lrn;
-  op.samples = {{"$(f32[1, 3, 1]{1, 2, 3}) {size = 2, alpha = 2.0, beta = 1.0, bias = 0.0}", "f32[1, 3, 1]{0.2, 0.1538462, 0.3333333}"},
+  op.samples = {{"$(f32[1, 3, 1]{1, 2, 3}) {size = 2, alpha = 2.0, beta = 1.0, bias = 0.0}",
+                 "f32[1, 3, 1]{0.2, 0.1538462, 0.3333333}"},
                 {"$(f32[2, 5, 3, 3]) {size = 3}", "f32[2, 5, 3, 3]"},
                 {"$(f32[2, 0, 3]) {size = 3}", "f32[2, 0, 3]"},
                 {"$(f32[2, 3]) {size = 0}", "error: 'size' is 0"}};

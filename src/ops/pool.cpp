@@ -4,6 +4,7 @@
 
 #include "ops/support/record.h"
 #include "ops/support/window.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -23,12 +24,13 @@ Dims result_dims(const Tensor& x, const Window& window) {
   return dims;
 }
 
-// y = pool(the plane's elements, taps, number of elements under the window including padding), for every plane and position.
+// y = pool(the plane's elements, taps, number of elements under the window including padding), for every plane and
+// position.
 template <class F>
 Tensor pool(const Tensor& x, const Window& window, F&& f) {
   Dims dims = result_dims(x, window);
   std::vector<double> values = widen<double>(x);
-  std::vector<double> out(static_cast<size_t>(element_count(dims)));
+  std::vector<double> out = zeros<double>(dims);
   int64_t planes = x.dim(0) * x.dim(1);
   int64_t from = product(x.dims(), 2, x.rank());
   int64_t to = product(dims, 2, x.rank());
@@ -88,7 +90,8 @@ void eval_max(EvalContext& e) {
   auto largest = [&](const double* plane, std::span<const Tap> taps) {
     const Tap* best = nullptr;
     for (const Tap& t : taps)
-      if (best == nullptr || plane[t.input] > plane[best->input] || (std::isnan(plane[t.input]) && !std::isnan(plane[best->input])))
+      if (best == nullptr || plane[t.input] > plane[best->input] ||
+          (std::isnan(plane[t.input]) && !std::isnan(plane[best->input])))
         best = &t;
     return best;
   };
@@ -103,12 +106,14 @@ void eval_max(EvalContext& e) {
   Tensor indices(DType::i64, result_dims(x, window));
   auto* out = indices.mutable_data<int64_t>();
   int64_t to = product(indices.dims(), 2, x.rank());
-  for_each_window(window, 0, x.dim(0) * x.dim(1) > 0 ? to : 0, [&](int64_t position, std::span<const Tap> taps, int64_t) {
-    for (int64_t p = 0; p < x.dim(0) * x.dim(1); ++p) {
-      const Tap* best = largest(values.data() + p * size, taps);
-      out[p * to + position] = best == nullptr ? -1 : p * size + (columns ? column_major(window, best->input) : best->input);
-    }
-  });
+  for_each_window(window, 0, x.dim(0) * x.dim(1) > 0 ? to : 0,
+                  [&](int64_t position, std::span<const Tap> taps, int64_t) {
+                    for (int64_t p = 0; p < x.dim(0) * x.dim(1); ++p) {
+                      const Tap* best = largest(values.data() + p * size, taps);
+                      out[p * to + position] =
+                          best == nullptr ? -1 : p * size + (columns ? column_major(window, best->input) : best->input);
+                    }
+                  });
   e.set(1, std::move(indices));
 }
 
@@ -116,7 +121,8 @@ std::vector<Type> forward(const ForwardContext& c) {
   std::vector<Type> out(c.result_count(), Type::tensor(c.dtype(0)));
   if (out.size() > 1) out[1].dtype = DType::i64;
   if (!c.dims(0) || c.dims(0)->size() < 3) return out;
-  SymDims dims = window_forward(c, std::span(*c.dims(0)).subspan(2), c.attr_ints("kernel_shape"), c.attr_int("ceil_mode") != 0);
+  SymDims dims =
+      window_forward(c, std::span(*c.dims(0)).subspan(2), c.attr_ints("kernel_shape"), c.attr_int("ceil_mode") != 0);
   dims.insert(dims.begin(), c.dims(0)->begin(), c.dims(0)->begin() + 2);
   for (Type& t : out) t.dims = dims;
   return out;
@@ -125,7 +131,8 @@ std::vector<Type> forward(const ForwardContext& c) {
 // Opset 1 wrote p as a float.
 void integer_p(UpgradeContext& c) {
   const ir::Attribute* p = c.node().attrs.find("p");
-  if (const auto* real = p == nullptr ? nullptr : std::get_if<float>(p)) c.node().attrs.set("p", static_cast<int64_t>(*real));
+  if (const auto* real = p == nullptr ? nullptr : std::get_if<float>(p))
+    c.node().attrs.set("p", static_cast<int64_t>(*real));
 }
 
 OpDef base() {
@@ -148,8 +155,11 @@ OpDef base() {
 }
 
 std::vector<ir::AttrDef> window_records() {
-  return {string_attr("auto_pad", "NOTSET"), int_attr("ceil_mode", 0), optional_attr("dilations", AttrKind::integers),
-          required_attr("kernel_shape", AttrKind::integers), optional_attr("pads", AttrKind::integers),
+  return {string_attr("auto_pad", "NOTSET"),
+          int_attr("ceil_mode", 0),
+          optional_attr("dilations", AttrKind::integers),
+          required_attr("kernel_shape", AttrKind::integers),
+          optional_attr("pads", AttrKind::integers),
           optional_attr("strides", AttrKind::integers)};
 }
 
@@ -162,7 +172,8 @@ OpDef average() {
   op.attrs.push_back(int_attr("count_include_pad", 0));
   op.eval = eval_average;
   op.samples = {{"$(f32[1, 1, 3]{1, 2, 6}) {kernel_shape = [2], pads = [1, 0]}", "f32[1, 1, 3]{1, 1.5, 4}"},
-                {"$(f32[1, 1, 3]{1, 2, 6}) {kernel_shape = [2], pads = [1, 0], count_include_pad = 1}", "f32[1, 1, 3]{0.5, 1.5, 4}"},
+                {"$(f32[1, 1, 3]{1, 2, 6}) {kernel_shape = [2], pads = [1, 0], count_include_pad = 1}",
+                 "f32[1, 1, 3]{0.5, 1.5, 4}"},
                 {"$(f32[2, 3, 7, 8]) {kernel_shape = [3, 2], strides = [2, 3], ceil_mode = 1}", "f32[2, 3, 3, 3]"},
                 {"$(f32[0, 3, 5]) {kernel_shape = [5]}", "f32[0, 3, 1]"},
                 {"$(f32[1, 3, 5]) {kernel_shape = [6]}", "error: does not fit"},
@@ -181,13 +192,15 @@ OpDef max() {
   op.attrs = window_records();
   op.attrs.push_back(int_attr("storage_order", 0));
   op.eval = eval_max;
-  op.samples = {{"$(f32[1, 2, 3]{1, 5, 2, 9, 8, 7}) {kernel_shape = [2]}", "f32[1, 2, 2]{5, 5, 9, 8}, i64[1, 2, 2]{1, 1, 3, 4}"},
-                {"$(i8[1, 1, 2, 3]{1, 2, 3, 4, 5, 6}) {kernel_shape = [1, 2], strides = [1, 2], auto_pad = \"SAME_UPPER\", storage_order = 1}",
-                 "i8[1, 1, 2, 2]{2, 3, 5, 6}, i64[1, 1, 2, 2]{2, 4, 3, 5}"},
-                {"$(f32[2, 3, 9, 9, 9]) {kernel_shape = [2, 2, 2], dilations = [2, 1, 3], pads = [1, 0, 0, 1, 0, 0]}",
-                 "f32[2, 3, 9, 8, 6]"},
-                {"$(f32[2, 0, 4]) {kernel_shape = [2]}", "f32[2, 0, 3]"},
-                {"$(f32[1, 3]) {kernel_shape = [1]}", "error: spatial axes"}};
+  op.samples = {
+      {"$(f32[1, 2, 3]{1, 5, 2, 9, 8, 7}) {kernel_shape = [2]}", "f32[1, 2, 2]{5, 5, 9, 8}, i64[1, 2, 2]{1, 1, 3, 4}"},
+      {"$(i8[1, 1, 2, 3]{1, 2, 3, 4, 5, 6}) {kernel_shape = [1, 2], strides = [1, 2], auto_pad = \"SAME_UPPER\", "
+       "storage_order = 1}",
+       "i8[1, 1, 2, 2]{2, 3, 5, 6}, i64[1, 1, 2, 2]{2, 4, 3, 5}"},
+      {"$(f32[2, 3, 9, 9, 9]) {kernel_shape = [2, 2, 2], dilations = [2, 1, 3], pads = [1, 0, 0, 1, 0, 0]}",
+       "f32[2, 3, 9, 8, 6]"},
+      {"$(f32[2, 0, 4]) {kernel_shape = [2]}", "f32[2, 0, 3]"},
+      {"$(f32[1, 3]) {kernel_shape = [1]}", "error: spatial axes"}};
   return op;
 }
 
@@ -218,15 +231,19 @@ void eval_whole(Whole kind, EvalContext& e) {
   int64_t size = product(x.dims(), 2, x.rank());
   double p = kind == Whole::norm ? norm_exponent(e) : 1;
   std::vector<double> values = widen<double>(x);
-  std::vector<double> out(static_cast<size_t>(element_count(dims)));
+  std::vector<double> out = zeros<double>(dims);
   for (size_t plane = 0; plane < out.size(); ++plane) {
     double sum = kind == Whole::most ? least(x.dtype()) : 0;
     for (int64_t i = 0; i < size; ++i) {
       double v = values[plane * static_cast<size_t>(size) + static_cast<size_t>(i)];
-      if (kind == Whole::most) sum = v > sum || std::isnan(v) ? v : sum;
-      else sum += kind == Whole::norm ? std::pow(std::fabs(v), p) : v;
+      if (kind == Whole::most)
+        sum = v > sum || std::isnan(v) ? v : sum;
+      else
+        sum += kind == Whole::norm ? std::pow(std::fabs(v), p) : v;
     }
-    out[plane] = kind == Whole::mean ? sum / static_cast<double>(size) : kind == Whole::norm ? std::pow(sum, 1 / p) : sum;
+    out[plane] = kind == Whole::mean   ? sum / static_cast<double>(size)
+                 : kind == Whole::norm ? std::pow(sum, 1 / p)
+                                       : sum;
   }
   e.set(0, narrow<double>(out, x.dtype(), dims));
 }
@@ -257,10 +274,15 @@ OpDef whole(Whole kind, std::string_view name, ir::OnnxName onnx, std::string_vi
 }  // namespace
 
 std::vector<OpDef> pool_family() {
-  return {average(), max(), norm(),
-          whole(Whole::mean, "global_average_pool", {"", "GlobalAveragePool", {1, 22}}, "the mean of each plane", "f32[1, 2, 1]{3.5, 3}"),
-          whole(Whole::norm, "global_lp_pool", {"", "GlobalLpPool", {1, 2, 22}}, "the p-norm of each plane", "f32[1, 2, 1]{5, 6}"),
-          whole(Whole::most, "global_max_pool", {"", "GlobalMaxPool", {1, 22}}, "the largest of each plane", "f32[1, 2, 1]{4, 6}")};
+  return {average(),
+          max(),
+          norm(),
+          whole(Whole::mean, "global_average_pool", {"", "GlobalAveragePool", {1, 22}}, "the mean of each plane",
+                "f32[1, 2, 1]{3.5, 3}"),
+          whole(Whole::norm, "global_lp_pool", {"", "GlobalLpPool", {1, 2, 22}}, "the p-norm of each plane",
+                "f32[1, 2, 1]{5, 6}"),
+          whole(Whole::most, "global_max_pool", {"", "GlobalMaxPool", {1, 22}}, "the largest of each plane",
+                "f32[1, 2, 1]{4, 6}")};
 }
 
 }  // namespace selkie::ops

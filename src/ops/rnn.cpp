@@ -10,9 +10,14 @@ constexpr TypeVar length_type{"T1", DTypeSet{DType::i32}};
 
 void eval(RnnCell cell, EvalContext& e) {
   auto operand = [&](size_t i) { return e.has(i) ? &e.tensor(i) : nullptr; };
-  RnnResults results = run_rnn(rnn_options(e, cell), {.x = operand(0), .w = operand(1), .r = operand(2), .b = operand(3),
-                                                      .sequence_lens = operand(4), .initial_h = operand(5),
-                                                      .initial_c = operand(6), .p = operand(7)});
+  RnnResults results = run_rnn(rnn_options(e, cell), {.x = operand(0),
+                                                      .w = operand(1),
+                                                      .r = operand(2),
+                                                      .b = operand(3),
+                                                      .sequence_lens = operand(4),
+                                                      .initial_h = operand(5),
+                                                      .initial_c = operand(6),
+                                                      .p = operand(7)});
   e.set(0, results.y);
   e.set(1, results.y_h);
   if (cell == RnnCell::lstm) e.set(2, results.y_c);
@@ -32,7 +37,8 @@ OpDef base(RnnCell cell) {
       .results = {{"y", float_tensor, optional}, {"y_h", float_tensor, optional}},
       .attrs = {optional_attr("activation_alpha", AttrKind::reals), optional_attr("activation_beta", AttrKind::reals),
                 optional_attr("activations", AttrKind::texts), optional_attr("clip", AttrKind::real),
-                string_attr("direction", "forward"), optional_attr("hidden_size", AttrKind::integer), int_attr("layout", 0)},
+                string_attr("direction", "forward"), optional_attr("hidden_size", AttrKind::integer),
+                int_attr("layout", 0)},
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
       .forward = later::rdp,
@@ -51,14 +57,15 @@ OpDef rnn() {
   op.name = "rnn";
   op.onnx = {"", "RNN", {1, 7, 14, 22}};
   op.doc = "h = f(x·Wᵀ + h·Rᵀ + b), step by step";
-  op.samples = {{"$(f32[3, 2, 4], f32[1, 5, 4], f32[1, 5, 5])", "f32[3, 1, 2, 5], f32[1, 2, 5]"},
-                {"$(f32[2, 1, 1]{1, 2}, f32[1, 1, 1]{2}, f32[1, 1, 1]{1}, f32[1, 2]{3, 1}) {activations = [\"Relu\"]}",
-                 "f32[2, 1, 1, 1]{6, 14}, f32[1, 1, 1]{14}"},
-                {"$(f32[2, 3, 4], f32[2, 5, 4], f32[2, 5, 5], _, i32[2]{3, 1}) {direction = \"bidirectional\", layout = 1}",
-                 "f32[2, 3, 2, 5], f32[2, 2, 5]"},
-                {"$(f32[0, 2, 4], f32[1, 5, 4], f32[1, 5, 5])", "f32[0, 1, 2, 5], f32[1, 2, 5]"},
-                {"$(f32[3, 2, 4], f32[1, 5, 3], f32[1, 5, 5])", "error: W has shape [1, 5, 3]"},
-                {"$(f32[3, 2, 4], f32[1, 5, 4], f32[1, 5, 5]) {activations = [\"Cube\"]}", "error: no activation 'cube'"}};
+  op.samples = {
+      {"$(f32[3, 2, 4], f32[1, 5, 4], f32[1, 5, 5])", "f32[3, 1, 2, 5], f32[1, 2, 5]"},
+      {"$(f32[2, 1, 1]{1, 2}, f32[1, 1, 1]{2}, f32[1, 1, 1]{1}, f32[1, 2]{3, 1}) {activations = [\"Relu\"]}",
+       "f32[2, 1, 1, 1]{6, 14}, f32[1, 1, 1]{14}"},
+      {"$(f32[2, 3, 4], f32[2, 5, 4], f32[2, 5, 5], _, i32[2]{3, 1}) {direction = \"bidirectional\", layout = 1}",
+       "f32[2, 3, 2, 5], f32[2, 2, 5]"},
+      {"$(f32[0, 2, 4], f32[1, 5, 4], f32[1, 5, 5])", "f32[0, 1, 2, 5], f32[1, 2, 5]"},
+      {"$(f32[3, 2, 4], f32[1, 5, 3], f32[1, 5, 5])", "error: W has shape [1, 5, 3]"},
+      {"$(f32[3, 2, 4], f32[1, 5, 4], f32[1, 5, 5]) {activations = [\"Cube\"]}", "error: no activation 'cube'"}};
   return op;
 }
 
@@ -70,14 +77,15 @@ OpDef gru() {
   op.attrs.push_back(int_attr("linear_before_reset", 0));
   // Opset 1's default was spelled "foward".
   op.upgrades = {{3, set_default("direction", std::string("forward"))}, {7, drop_attrs({"output_sequence"})}};
-  op.samples = {{"$(f32[3, 2, 4], f32[1, 15, 4], f32[1, 15, 5])", "f32[3, 1, 2, 5], f32[1, 2, 5]"},
-                {"$(f32[1, 1, 1]{1}, f32[1, 3, 1]{0, 0, 4}, f32[1, 3, 1]{0, 0, 2}, _, _, f32[1, 1, 1]{8}) "
-                 "{activations = [\"Sigmoid\", \"Relu\"]}",
-                 "f32[1, 1, 1, 1]{10}, f32[1, 1, 1]{10}"},
-                {"$(f32[3, 2, 4], f32[1, 15, 4], f32[1, 15, 5], f32[1, 30]) {linear_before_reset = 1, direction = \"reverse\"}",
-                 "f32[3, 1, 2, 5], f32[1, 2, 5]"},
-                {"$(f32[3, 0, 4], f32[1, 15, 4], f32[1, 15, 5])", "f32[3, 1, 0, 5], f32[1, 0, 5]"},
-                {"$(f32[3, 2, 4], f32[1, 15, 4], f32[1, 15, 5]) {direction = \"up\"}", "error: 'direction' is 'up'"}};
+  op.samples = {
+      {"$(f32[3, 2, 4], f32[1, 15, 4], f32[1, 15, 5])", "f32[3, 1, 2, 5], f32[1, 2, 5]"},
+      {"$(f32[1, 1, 1]{1}, f32[1, 3, 1]{0, 0, 4}, f32[1, 3, 1]{0, 0, 2}, _, _, f32[1, 1, 1]{8}) "
+       "{activations = [\"Sigmoid\", \"Relu\"]}",
+       "f32[1, 1, 1, 1]{10}, f32[1, 1, 1]{10}"},
+      {"$(f32[3, 2, 4], f32[1, 15, 4], f32[1, 15, 5], f32[1, 30]) {linear_before_reset = 1, direction = \"reverse\"}",
+       "f32[3, 1, 2, 5], f32[1, 2, 5]"},
+      {"$(f32[3, 0, 4], f32[1, 15, 4], f32[1, 15, 5])", "f32[3, 1, 0, 5], f32[1, 0, 5]"},
+      {"$(f32[3, 2, 4], f32[1, 15, 4], f32[1, 15, 5]) {direction = \"up\"}", "error: 'direction' is 'up'"}};
   return op;
 }
 

@@ -15,12 +15,14 @@ std::vector<int64_t> cache_rows(const EvalContext& e, const Heads& x) {
     fail("caches of shapes {} and {} differ", to_string(cache.dims()), to_string(e.tensor(2).dims()));
   if (!e.has(3)) {
     if (cache.rank() != 3 || cache.dim(0) != x.batch || cache.dim(1) != x.length)
-      fail("without position ids the caches need shape [{}, {}, …], but have {}", x.batch, x.length, to_string(cache.dims()));
+      fail("without position ids the caches need shape [{}, {}, …], but have {}", x.batch, x.length,
+           to_string(cache.dims()));
     std::vector<int64_t> rows(static_cast<size_t>(x.batch * x.length));
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i);
     return rows;
   }
-  if (cache.rank() != 2) fail("with position ids the caches must be of rank 2, but have shape {}", to_string(cache.dims()));
+  if (cache.rank() != 2)
+    fail("with position ids the caches must be of rank 2, but have shape {}", to_string(cache.dims()));
   if (e.tensor(3).dims() != Dims{x.batch, x.length}) fail("position ids have shape {}", to_string(e.tensor(3).dims()));
   std::vector<int64_t> rows = ints_of(e.tensor(3));
   for (int64_t& row : rows) {
@@ -36,7 +38,8 @@ void eval(EvalContext& e) {
   Heads x = split_heads(input, input.rank() == 3 ? e.attr_int("num_heads") : 0, "X");
   int64_t width = e.attr_int("rotary_embedding_dim");
   if (width == 0) width = x.size;
-  if (width < 0 || width > x.size || width % 2 != 0) fail("{} elements of a head of {} cannot be rotated in pairs", width, x.size);
+  if (width < 0 || width > x.size || width % 2 != 0)
+    fail("{} elements of a head of {} cannot be rotated in pairs", width, x.size);
   std::vector<int64_t> rows = cache_rows(e, x);
   int64_t half = width / 2;
   if (e.tensor(1).dims().back() != half) fail("the caches have {} columns, but {} are needed", e.tensor(1).dims().back(), half);
@@ -53,7 +56,8 @@ OpDef rotary_embedding_op() {
       .doc = "rotates pairs of elements of each head by the angles of the token's position",
       .operands = {{"x", type}, {"cos_cache", type}, {"sin_cache", type}, {"position_ids", i64_tensor, optional}},
       .results = {{"y", type}},
-      .attrs = {int_attr("interleaved", 0), optional_attr("num_heads", AttrKind::integer), int_attr("rotary_embedding_dim", 0)},
+      .attrs = {int_attr("interleaved", 0), optional_attr("num_heads", AttrKind::integer),
+                int_attr("rotary_embedding_dim", 0)},
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
       .forward = same_as_first,
@@ -62,13 +66,14 @@ OpDef rotary_embedding_op() {
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,
-      .samples = {{"$(f32[1, 1, 1, 4]{1, 2, 3, 4}, f32[2, 2]{1, 1, 0, 0}, f32[2, 2]{0, 0, 1, 1}, i64[1, 1]{1})",
-                   "f32[1, 1, 1, 4]{-3, -4, 1, 2}"},
-                  {"$(f32[2, 3, 8], f32[2, 3, 1], f32[2, 3, 1]) {num_heads = 2, interleaved = 1, rotary_embedding_dim = 2}",
-                   "f32[2, 3, 8]"},
-                  {"$(f32[2, 2, 0, 4], f32[2, 0, 2], f32[2, 0, 2])", "f32[2, 2, 0, 4]"},
-                  {"$(f32[1, 1, 1, 4], f32[2, 2], f32[2, 2], i64[1, 1]{2})", "error: position 2 is outside"},
-                  {"$(f32[1, 1, 4], f32[2, 2], f32[2, 2], i64[1, 1]{0})", "error: needs the attribute 'num_heads'"}},
+      .samples =
+          {{"$(f32[1, 1, 1, 4]{1, 2, 3, 4}, f32[2, 2]{1, 1, 0, 0}, f32[2, 2]{0, 0, 1, 1}, i64[1, 1]{1})",
+            "f32[1, 1, 1, 4]{-3, -4, 1, 2}"},
+           {"$(f32[2, 3, 8], f32[2, 3, 1], f32[2, 3, 1]) {num_heads = 2, interleaved = 1, rotary_embedding_dim = 2}",
+            "f32[2, 3, 8]"},
+           {"$(f32[2, 2, 0, 4], f32[2, 0, 2], f32[2, 0, 2])", "f32[2, 2, 0, 4]"},
+           {"$(f32[1, 1, 1, 4], f32[2, 2], f32[2, 2], i64[1, 1]{2})", "error: position 2 is outside"},
+           {"$(f32[1, 1, 4], f32[2, 2], f32[2, 2], i64[1, 1]{0})", "error: needs the attribute 'num_heads'"}},
   };
 }
 

@@ -22,24 +22,29 @@ void hardmax(std::span<double> x) {
 }
 
 const Row rows[] = {
-    {"hardmax", "Hardmax", "1 for the first of the largest along an axis, 0 for all others", hardmax, "f32[1, 2]{1, 0}"},
+    {"hardmax", "Hardmax", "1 for the first of the largest along an axis, 0 for all others", hardmax,
+     "f32[1, 2]{1, 0}"},
     {"log_softmax", "LogSoftmax", "x − log Σ exp x along an axis", log_softmax, "f32[1, 2]{-0.6931472, -0.6931472}"},
-    {"softmax", "Softmax", "exp x / Σ exp x along an axis", [](std::span<double> x) { softmax(x); }, "f32[1, 2]{0.5, 0.5}"},
+    {"softmax", "Softmax", "exp x / Σ exp x along an axis", [](std::span<double> x) { softmax(x); },
+     "f32[1, 2]{0.5, 0.5}"},
 };
 
-// Before opset 13 all axes from `axis` on counted as one: the node becomes reshape(op(reshape(x, [outer, -1])), shape(x)).
+// Before opset 13 all axes from `axis` on counted as one: the node becomes reshape(op(reshape(x, [outer, -1])),
+// shape(x)).
 void coerce_to_matrix(UpgradeContext& c) {
   ir::Node& n = c.node();
   const ir::Attribute* given = n.attrs.find("axis");
-  int64_t axis = given == nullptr ? 1 : std::get<int64_t>(*given);
+  if (given != nullptr && !std::holds_alternative<int64_t>(*given)) return;
   if (n.operands.empty() || n.operands[0] == nullptr) return;
+  int64_t axis = given == nullptr ? 1 : std::get<int64_t>(*given);
   ir::Value* x = n.operands[0];
   auto attrs = [](std::string_view name, int64_t value) {
     ir::Attributes out;
     out.set(name, value);
     return out;
   };
-  bool last = axis == -1 || (x->type.is_tensor() && x->type.dims && axis + 1 == static_cast<int64_t>(x->type.dims->size()));
+  bool last =
+      axis == -1 || (x->type.is_tensor() && x->type.dims && axis + 1 == static_cast<int64_t>(x->type.dims->size()));
   n.attrs.set("axis", int64_t{-1});
   if (last) return;
   ir::Value* outer = c.emit("reduce_prod", {c.emit("shape", {x}, attrs("end", axis))});

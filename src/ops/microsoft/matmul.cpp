@@ -3,6 +3,7 @@
 #include "ops/support/elementwise.h"
 #include "ops/support/gemm.h"
 #include "ops/support/quantize.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -74,7 +75,7 @@ Blocks blocks_of(const EvalContext& e) {
 
 // Zero points [n, blocks]: as numbers, packed, or the middle of the range.
 std::vector<double> zero_points(const EvalContext& e, const Blocks& b) {
-  auto count = static_cast<size_t>(element_count(Dims{b.n, b.count}));
+  size_t count = affordable({b.n, b.count}, sizeof(double));
   if (!e.has(3)) return std::vector<double>(count, 1u << (b.bits - 1));
   const Tensor& zeros = e.tensor(3);
   if (is_float(zeros.dtype())) {
@@ -103,7 +104,7 @@ void eval_bits(EvalContext& e) {
     fail("'scales' has shape {}, but must have {}", to_string(e.tensor(2).dims()), to_string(Dims{b.n, b.count}));
   std::vector<double> scales = widen<double>(e.tensor(2));
   std::vector<double> zeros = zero_points(e, b);
-  std::vector<double> dense(static_cast<size_t>(element_count(Dims{b.k, b.n})));
+  std::vector<double> dense = zeros<double>({b.k, b.n});
   for (int64_t n = 0; n < b.n; ++n)
     for (int64_t k = 0; k < b.k; ++k) {
       auto block = static_cast<size_t>(n * b.count + k / b.size);

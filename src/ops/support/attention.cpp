@@ -7,6 +7,7 @@
 #include "ops/support/gemm.h"
 #include "ops/support/shape.h"
 #include "ops/support/softmax.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -25,7 +26,7 @@ std::vector<double> transposed(const double* x, int64_t rows, int64_t columns) {
 
 Heads::Heads(int64_t batch_, int64_t heads_, int64_t length_, int64_t size_)
     : batch(batch_), heads(heads_), length(length_), size(size_) {
-  values.resize(static_cast<size_t>(element_count(dims())));
+  values = zeros<double>(dims());
 }
 
 Heads heads_of(const Tensor& x, std::string_view what) {
@@ -41,7 +42,8 @@ Heads heads_of(const Tensor& x, std::string_view what) {
 
 Heads split_heads(const Tensor& x, int64_t heads, std::string_view what) {
   if (x.rank() != 3) return heads_of(x, what);
-  if (heads <= 0 || x.dim(2) % heads != 0) fail("{} of shape {} does not split into {} heads", what, to_string(x.dims()), heads);
+  if (heads <= 0 || x.dim(2) % heads != 0)
+    fail("{} of shape {} does not split into {} heads", what, to_string(x.dims()), heads);
   Tensor apart = x.reshaped({x.dim(0), x.dim(1), heads, x.dim(2) / heads});
   return heads_of(transpose(apart, std::vector<int64_t>{0, 2, 1, 3}), what);
 }
@@ -67,7 +69,8 @@ Heads append(const Heads& past, const Heads& now) {
 
 void check_attention(const Heads& q, const Heads& k, const Heads& v) {
   if (k.batch != q.batch || v.batch != q.batch || k.size != q.size || k.heads != v.heads || k.length != v.length)
-    fail("query {}, key {} and value {} do not fit together", to_string(q.dims()), to_string(k.dims()), to_string(v.dims()));
+    fail("query {}, key {} and value {} do not fit together", to_string(q.dims()), to_string(k.dims()),
+         to_string(v.dims()));
   if (k.heads == 0 ? q.heads != 0 : q.heads % k.heads != 0)
     fail("{} query heads are not a multiple of {} key heads", q.heads, k.heads);
 }
@@ -103,7 +106,8 @@ void mask_causal(Heads& scores, int64_t past) {
 }
 
 void add_mask(Heads& scores, const Tensor& mask) {
-  if (mask.rank() == 0 || mask.rank() > 4) fail("the mask has shape {}, but must be of rank 1 to 4", to_string(mask.dims()));
+  if (mask.rank() == 0 || mask.rank() > 4)
+    fail("the mask has shape {}, but must be of rank 1 to 4", to_string(mask.dims()));
   std::vector<double> values = widen<double>(mask);
   if (mask.dtype() == DType::boolean)
     for (double& v : values) v = v != 0 ? 0 : masked;
@@ -111,7 +115,8 @@ void add_mask(Heads& scores, const Tensor& mask) {
   Dims dims = mask.dims();
   dims.back() = scores.size;
   if (width > scores.size || broadcast(dims, scores.dims()) != scores.dims())
-    fail("the mask of shape {} does not broadcast to scores of shape {}", to_string(mask.dims()), to_string(scores.dims()));
+    fail("the mask of shape {} does not broadcast to scores of shape {}", to_string(mask.dims()),
+         to_string(scores.dims()));
   std::vector<int64_t> strides = broadcast_strides(dims, scores.dims());
   for (size_t i = 0; i < 3; ++i)
     if (scores.size != 0) strides[i] = strides[i] / scores.size * width;

@@ -34,7 +34,8 @@ Tensor merge_heads(const Heads& x, DType dtype);
 // `past` followed by `now` along the length.
 Heads append(const Heads& past, const Heads& now);
 
-// Fails unless keys and values fit the query: batch, head size, lengths, and a whole number of query heads per key head.
+// Fails unless keys and values fit the query: batch, head size, lengths, and a whole number of query heads per key
+// head.
 void check_attention(const Heads& q, const Heads& k, const Heads& v);
 // scale · q · kᵀ of shape [batch, q heads, q length, k length]; query head h uses key head h / (q heads / k heads).
 Heads attention_scores(const Heads& q, const Heads& k, double scale);

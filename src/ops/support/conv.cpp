@@ -5,6 +5,7 @@
 #include "base/convert.h"
 #include "ops/support/gemm.h"
 #include "ops/support/shape.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -14,7 +15,7 @@ constexpr int64_t block = 4096;
 
 // For each kernel element and position, where the window's element is in a plane of the input; −1 in the padding.
 std::vector<int64_t> window_offsets(const Window& window, int64_t begin, int64_t count) {
-  std::vector<int64_t> out(static_cast<size_t>(element_count(Dims{kernel_count(window), count})), -1);
+  std::vector<int64_t> out(affordable({kernel_count(window), count}, sizeof(int64_t)), -1);
   for_each_window(window, begin, begin + count, [&](int64_t position, std::span<const Tap> taps, int64_t) {
     for (const Tap& t : taps) out[static_cast<size_t>(t.kernel * count + position - begin)] = t.input;
   });
@@ -33,7 +34,8 @@ ConvShape conv_shape(const ir::EvalContext& e, const Tensor& x, const Tensor& w)
   if (x.rank() < 3 || w.rank() != x.rank())
     fail("an input of shape {} cannot be convolved with weights of shape {}", to_string(x.dims()), to_string(w.dims()));
   ConvShape s{x.dim(0), x.dim(1), w.dim(0), e.attr_int("group"), {}};
-  if (s.group < 1 || s.in_channels % s.group != 0 || s.out_channels % s.group != 0 || w.dim(1) != s.in_channels / s.group)
+  if (s.group < 1 || s.in_channels % s.group != 0 || s.out_channels % s.group != 0 ||
+      w.dim(1) != s.in_channels / s.group)
     fail("{} input channels in {} groups do not fit weights of shape {}", s.in_channels, s.group, to_string(w.dims()));
   auto spatial = std::span(x.dims()).subspan(2);
   s.window = make_window(window_attrs(e, spatial.size()), spatial, kernel_shape(e, std::span(w.dims()).subspan(2)));
@@ -51,7 +53,7 @@ void convolve(const ConvShape& s, const T* x, const T* w, T* y) {
   for (int64_t begin = 0; begin < to; begin += block) {
     int64_t count = std::min(block, to - begin);
     std::vector<int64_t> offsets = window_offsets(s.window, begin, count);
-    std::vector<T> columns(static_cast<size_t>(depth * count));
+    std::vector<T> columns = zeros<T>({depth, count});
     std::vector<T> product(static_cast<size_t>(outputs * count));
     for (int64_t n = 0; n < s.batch; ++n)
       for (int64_t g = 0; g < s.group; ++g) {
@@ -89,8 +91,11 @@ std::optional<ir::SymDims> conv_forward(const ir::ForwardContext& c, size_t w) {
 
 std::vector<ir::AttrDef> conv_attrs() {
   using ir::AttrKind;
-  return {ir::string_attr("auto_pad", "NOTSET"), ir::optional_attr("dilations", AttrKind::integers), ir::int_attr("group", 1),
-          ir::optional_attr("kernel_shape", AttrKind::integers), ir::optional_attr("pads", AttrKind::integers),
+  return {ir::string_attr("auto_pad", "NOTSET"),
+          ir::optional_attr("dilations", AttrKind::integers),
+          ir::int_attr("group", 1),
+          ir::optional_attr("kernel_shape", AttrKind::integers),
+          ir::optional_attr("pads", AttrKind::integers),
           ir::optional_attr("strides", AttrKind::integers)};
 }
 
@@ -99,7 +104,7 @@ namespace {
 template <class T>
 Tensor run(const ir::EvalContext& e, const ConvShape& shape, const T* x, const T* w) {
   Dims dims = shape.output();
-  std::vector<T> y(static_cast<size_t>(element_count(dims)));
+  std::vector<T> y = zeros<T>(dims);
   convolve(shape, x, w, y.data());
   if (e.has(2)) add_channel_bias<T>(y, widen<T>(e.tensor(2)), product(dims, 2, static_cast<int64_t>(dims.size())));
   return narrow<T>(y, e.tensor(0).dtype(), dims);

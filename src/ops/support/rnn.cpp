@@ -6,6 +6,7 @@
 #include "ops/support/gemm.h"
 #include "ops/support/rnn_activations.h"
 #include "ops/support/shape.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -81,11 +82,12 @@ void add_bias(std::vector<double>& rows, const std::vector<double>& bias) {
   for (size_t i = 0; i < rows.size(); ++i) rows[i] += bias[i % bias.size()];
 }
 
-// Runs one direction over x [steps, batch, input]; h and c [batch, hidden] are the state; y [steps, directions, batch, hidden].
+// Runs one direction over x [steps, batch, input]; h and c [batch, hidden] are the state; y [steps, directions, batch,
+// hidden].
 void run_direction(const RnnOptions& o, const Direction& d, const Sizes& n, const std::vector<int64_t>& lengths,
                    std::vector<double> x, double* h, double* c, double* y, int64_t y_step) {
   if (o.prepare) o.prepare(x);
-  std::vector<double> from_x(static_cast<size_t>(element_count(Dims{n.steps, n.batch, n.gates})));
+  std::vector<double> from_x = zeros<double>({n.steps, n.batch, n.gates});
   gemm(x.data(), d.w.data(), from_x.data(), n.steps * n.batch, n.gates, n.input);
   add_bias(from_x, d.wb);
   std::vector<double> from_h(static_cast<size_t>(n.batch * n.gates));
@@ -100,7 +102,8 @@ void run_direction(const RnnOptions& o, const Direction& d, const Sizes& n, cons
       if (s >= length) continue;
       int64_t t = d.reverse ? length - 1 - s : s;
       double* own = h + b * n.hidden;
-      step(o, d, n.hidden, {from_x.data() + (t * n.batch + b) * n.gates, from_h.data() + b * n.gates, own, c + b * n.hidden});
+      step(o, d, n.hidden,
+           {from_x.data() + (t * n.batch + b) * n.gates, from_h.data() + b * n.gates, own, c + b * n.hidden});
       std::copy_n(own, n.hidden, y + t * y_step + b * n.hidden);
     }
   }
@@ -112,7 +115,12 @@ std::vector<double> transposed_part(const Tensor& t, int64_t part) {
 }
 
 Direction direction(const RnnOptions& o, const RnnOperands& in, const Sizes& n, int64_t part) {
-  Direction d{.w = transposed_part(*in.w, part), .r = transposed_part(*in.r, part), .wb = {}, .rb = {}, .p = {}, .f = {},
+  Direction d{.w = transposed_part(*in.w, part),
+              .r = transposed_part(*in.r, part),
+              .wb = {},
+              .rb = {},
+              .p = {},
+              .f = {},
               .reverse = o.reverse && (part == 1 || !o.forward)};
   auto gates = static_cast<size_t>(n.gates);
   d.wb.resize(std::max<size_t>(gates, 1));
@@ -129,13 +137,15 @@ Direction direction(const RnnOptions& o, const RnnOperands& in, const Sizes& n, 
 }
 
 void expect_shape(const Tensor* t, const Dims& dims, std::string_view what) {
-  if (t != nullptr && t->dims() != dims) fail("{} has shape {}, but must have {}", what, to_string(t->dims()), to_string(dims));
+  if (t != nullptr && t->dims() != dims)
+    fail("{} has shape {}, but must have {}", what, to_string(t->dims()), to_string(dims));
 }
 
 Sizes sizes_of(const RnnOptions& o, const RnnOperands& in) {
   if (in.x->rank() != 3 || in.w->rank() != 3 || in.r->rank() != 3) fail("X, W and R must be of rank 3");
   Sizes n{in.x->dim(o.batch_first ? 1 : 0), in.x->dim(o.batch_first ? 0 : 1), in.x->dim(2), in.r->dim(2), 0};
-  if (o.hidden_size && *o.hidden_size != n.hidden) fail("'hidden_size' is {}, but R has shape {}", *o.hidden_size, to_string(in.r->dims()));
+  if (o.hidden_size && *o.hidden_size != n.hidden)
+    fail("'hidden_size' is {}, but R has shape {}", *o.hidden_size, to_string(in.r->dims()));
   n.gates = gate_count(o.cell) * n.hidden;
   int64_t directions = o.directions();
   Dims state = o.batch_first ? Dims{n.batch, directions, n.hidden} : Dims{directions, n.batch, n.hidden};
@@ -186,8 +196,11 @@ RnnOptions rnn_options(const ir::EvalContext& e, RnnCell cell) {
   std::vector<std::string> names = has("activations") ? e.attr<std::vector<std::string>>("activations") : defaults;
   // RNN's default names two functions for either number of directions.
   if (cell == RnnCell::rnn && names.size() == 2 && o.directions() == 1) names.pop_back();
-  if (names.size() != defaults.size()) fail("'activations' has {} names, but {} are needed", names.size(), defaults.size());
-  auto reals = [&](std::string_view name) { return has(name) ? e.attr<std::vector<float>>(name) : std::vector<float>{}; };
+  if (names.size() != defaults.size())
+    fail("'activations' has {} names, but {} are needed", names.size(), defaults.size());
+  auto reals = [&](std::string_view name) {
+    return has(name) ? e.attr<std::vector<float>>(name) : std::vector<float>{};
+  };
   o.activations = rnn_activations(names, reals("activation_alpha"), reals("activation_beta"));
   return o;
 }
@@ -206,11 +219,11 @@ RnnResults run_rnn(const RnnOptions& o, const RnnOperands& in) {
   std::vector<double> h = state(in.initial_h);
   std::vector<double> c = state(in.initial_c);
   Dims y_dims{n.steps, directions, n.batch, n.hidden};
-  std::vector<double> y(static_cast<size_t>(element_count(y_dims)));
+  std::vector<double> y = zeros<double>(y_dims);
   int64_t part = n.batch * n.hidden;
   for (int64_t i = 0; i < directions; ++i)
-    run_direction(o, direction(o, in, n, i), n, lengths, x, h.data() + i * part, c.data() + i * part, y.data() + i * part,
-                  directions * part);
+    run_direction(o, direction(o, in, n, i), n, lengths, x, h.data() + i * part, c.data() + i * part,
+                  y.data() + i * part, directions * part);
   auto result = [&](const std::vector<double>& values, const Dims& dims, std::vector<int64_t> order) {
     Tensor t = narrow<double>(values, in.x->dtype(), dims);
     return o.batch_first ? transpose(t, order) : t;

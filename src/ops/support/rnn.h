@@ -36,8 +36,8 @@ struct RnnOptions {
 // Read from the attributes that the operators share: activations, clip, direction, hidden_size, layout and so on.
 RnnOptions rnn_options(const ir::EvalContext& e, RnnCell cell);
 
-// Null where an optional operand is absent. Shapes and order of gates are ONNX's: w [directions, gates · hidden, input],
-// r [directions, gates · hidden, hidden], b [directions, 2 · gates · hidden], p [directions, 3 · hidden].
+// Null where an optional operand is absent. Shapes and order of gates are ONNX's: w [directions, gates · hidden,
+// input], r [directions, gates · hidden, hidden], b [directions, 2 · gates · hidden], p [directions, 3 · hidden].
 struct RnnOperands {
   const Tensor* x = nullptr;
   const Tensor* w = nullptr;

@@ -34,7 +34,8 @@ const Row rows[] = {
 }  // namespace
 
 std::vector<std::function<double(double)>> rnn_activations(const std::vector<std::string>& names,
-                                                           const std::vector<float>& alpha, const std::vector<float>& beta) {
+                                                           const std::vector<float>& alpha,
+                                                           const std::vector<float>& beta) {
   std::vector<std::function<double(double)>> out;
   size_t next_alpha = 0;
   size_t next_beta = 0;

@@ -23,10 +23,12 @@ Ints list_attr(const Ints* given, std::string_view name, size_t count, int64_t f
   return *given;
 }
 
-WindowAttrs checked(size_t axes, const Ints* strides, const Ints* dilations, const Ints* pads, std::string auto_pad, bool ceil_mode) {
+WindowAttrs checked(size_t axes, const Ints* strides, const Ints* dilations, const Ints* pads, std::string auto_pad,
+                    bool ceil_mode) {
   WindowAttrs out{list_attr(strides, "strides", axes, 1, 1), list_attr(dilations, "dilations", axes, 1, 1),
                   list_attr(pads, "pads", 2 * axes, 0, 0), std::move(auto_pad), ceil_mode};
-  bool known = out.auto_pad == "NOTSET" || out.auto_pad == "VALID" || out.auto_pad == "SAME_UPPER" || out.auto_pad == "SAME_LOWER";
+  bool known = out.auto_pad == "NOTSET" || out.auto_pad == "VALID" || out.auto_pad == "SAME_UPPER" ||
+               out.auto_pad == "SAME_LOWER";
   if (!known) fail("'auto_pad' is '{}', but must be NOTSET, VALID, SAME_UPPER or SAME_LOWER", out.auto_pad);
   if (out.auto_pad != "NOTSET") std::fill(out.pads.begin(), out.pads.end(), 0);
   return out;
@@ -45,7 +47,8 @@ void place(const WindowAttrs& attrs, WindowAxis& a) {
   // A window that would start beyond the input, in the padding at its end, is left out.
   if (attrs.ceil_mode) a.output = std::min(ceil_div(room, a.stride) + 1, ceil_div(a.input + a.pad_begin, a.stride));
   if (a.output < 0 || (room < 0 && a.input > 0))
-    fail("a window of extent {} does not fit an axis of size {} with padding {}", a.extent(), a.input, a.pad_begin + a.pad_end);
+    fail("a window of extent {} does not fit an axis of size {} with padding {}", a.extent(), a.input,
+         a.pad_begin + a.pad_end);
 }
 
 // The taps of one axis at one output index.
@@ -80,7 +83,8 @@ void extend(std::vector<Tap>& taps, const AxisTaps& axis, const WindowAxis& a) {
 WindowAttrs window_attrs(const ir::EvalContext& e, size_t axes) {
   auto has = [&](std::string_view name) { return e.op().find_attr(name) != nullptr && e.has_attr(name); };
   auto ints = [&](std::string_view name) { return has(name) ? &e.attr_ints(name) : nullptr; };
-  return checked(axes, ints("strides"), ints("dilations"), ints("pads"), has("auto_pad") ? e.attr_string("auto_pad") : "NOTSET",
+  return checked(axes, ints("strides"), ints("dilations"), ints("pads"),
+                 has("auto_pad") ? e.attr_string("auto_pad") : "NOTSET",
                  has("ceil_mode") && e.attr_int("ceil_mode") != 0);
 }
 
@@ -92,12 +96,14 @@ std::vector<int64_t> kernel_shape(const ir::EvalContext& e, std::span<const int6
 }
 
 Window make_window(const WindowAttrs& attrs, std::span<const int64_t> input, std::span<const int64_t> kernel) {
-  if (kernel.size() != input.size()) fail("the kernel has {} axes, but the input has {} spatial ones", kernel.size(), input.size());
+  if (kernel.size() != input.size())
+    fail("the kernel has {} axes, but the input has {} spatial ones", kernel.size(), input.size());
   Window window;
   for (size_t i = 0; i < input.size(); ++i) {
     if (kernel[i] < 1 || kernel[i] > largest) fail("the kernel has size {} along axis {}", kernel[i], i);
     if (input[i] > largest * 1024) fail("a spatial axis of size {} is too large", input[i]);
-    WindowAxis axis{input[i], kernel[i], attrs.strides[i], attrs.dilations[i], attrs.pads[i], attrs.pads[input.size() + i]};
+    WindowAxis axis{input[i],           kernel[i],     attrs.strides[i],
+                    attrs.dilations[i], attrs.pads[i], attrs.pads[input.size() + i]};
     place(attrs, axis);
     window.push_back(axis);
   }
@@ -138,15 +144,16 @@ void for_each_window(const Window& window, int64_t begin, int64_t end,
   }
 }
 
-ir::SymDims window_forward(const ir::ForwardContext& c, std::span<const sym::Expr> input, std::span<const int64_t> kernel,
-                           bool ceil_mode) {
+ir::SymDims window_forward(const ir::ForwardContext& c, std::span<const sym::Expr> input,
+                           std::span<const int64_t> kernel, bool ceil_mode) {
   auto ints = [&](std::string_view name) {
     const ir::Attribute* found = c.find_attr(name);
     return found == nullptr ? nullptr : std::get_if<Ints>(found);
   };
   WindowAttrs attrs = checked(input.size(), ints("strides"), ints("dilations"), ints("pads"),
                               std::get<std::string>(*c.find_attr("auto_pad")), ceil_mode);
-  if (kernel.size() != input.size()) fail("the kernel has {} axes, but the input has {} spatial ones", kernel.size(), input.size());
+  if (kernel.size() != input.size())
+    fail("the kernel has {} axes, but the input has {} spatial ones", kernel.size(), input.size());
   ir::SymDims out;
   for (size_t i = 0; i < input.size(); ++i) {
     int64_t stride = attrs.strides[i];

@@ -56,9 +56,9 @@ struct Tap {
 void for_each_window(const Window& window, int64_t begin, int64_t end,
                      const std::function<void(int64_t, std::span<const Tap>, int64_t)>& f);
 
-// The symbolic output dims of spatial axes under a window with a known kernel, for records with strides, dilations, pads
-// and auto_pad.
-ir::SymDims window_forward(const ir::ForwardContext& c, std::span<const sym::Expr> input, std::span<const int64_t> kernel,
-                           bool ceil_mode = false);
+// The symbolic output dims of spatial axes under a window with a known kernel, for records with strides, dilations,
+// pads and auto_pad.
+ir::SymDims window_forward(const ir::ForwardContext& c, std::span<const sym::Expr> input,
+                           std::span<const int64_t> kernel, bool ceil_mode = false);
 
 }  // namespace selkie::ops

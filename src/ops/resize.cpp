@@ -1,0 +1,210 @@
+// Resize and Upsample: a tensor resampled to other sizes, one axis after the other.
+#include "ops/support/resize.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ops/support/record.h"
+
+namespace selkie::ops {
+namespace {
+
+constexpr DTypeSet any = dtypes::numeric | dtypes::boolean | dtypes::string | dtypes::complex;
+constexpr TypeVar type{"T1", any};
+constexpr TypeVar roi_type{"T2", dtypes::f16_f32_f64};
+constexpr TypeVar scale_type{"f32", dtypes::f32};
+
+// The size after scaling, in the precision in which ONNX infers it.
+int64_t scaled_size(int64_t input, double scale) {
+  if (!(scale > 0) || !std::isfinite(scale)) fail("a scale is {}, but must be above 0", scale);
+  float size = static_cast<float>(input) * static_cast<float>(scale);
+  if (!(size < 0x1p40f)) fail("a scale of {} makes {} elements too many", scale, input);
+  return static_cast<int64_t>(std::floor(size));
+}
+
+void set_scales(std::vector<ResizeAxis>& axes, const Tensor& scales) {
+  if (scales.rank() != 1 || scales.count() != static_cast<int64_t>(axes.size()))
+    fail("'scales' has shape {}, but {} axes are resized", to_string(scales.dims()), axes.size());
+  std::vector<double> values = widen<double>(scales);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    axes[i].scale = values[i];
+    axes[i].output = scaled_size(axes[i].input, values[i]);
+  }
+}
+
+void set_sizes(std::vector<ResizeAxis>& axes, const Tensor& sizes, const std::string& policy) {
+  if (sizes.rank() != 1 || sizes.count() != static_cast<int64_t>(axes.size()))
+    fail("'sizes' has shape {}, but {} axes are resized", to_string(sizes.dims()), axes.size());
+  std::vector<int64_t> values = ints_of(sizes);
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (values[i] < 0) fail("'sizes' contains {}", values[i]);
+    axes[i].output = values[i];
+    axes[i].scale = axes[i].input == 0 ? 1 : static_cast<double>(values[i]) / static_cast<double>(axes[i].input);
+    least = std::min(least, axes[i].scale);
+    most = std::max(most, axes[i].scale);
+  }
+  if (policy == "stretch") return;
+  if (policy != "not_larger" && policy != "not_smaller") fail("there is no aspect ratio policy '{}'", policy);
+  for (ResizeAxis& a : axes) {
+    a.scale = policy == "not_larger" ? least : most;
+    double size = std::floor(a.scale * static_cast<double>(a.input) + 0.5);
+    if (!(size < 0x1p40)) fail("a scale of {} makes {} elements too many", a.scale, a.input);
+    a.output = static_cast<int64_t>(size);
+  }
+}
+
+std::vector<ResizeAxis> axes_of(const EvalContext& e, const Tensor& x) {
+  std::vector<int64_t> chosen;
+  if (e.has_attr("axes") && !e.attr_ints("axes").empty())
+    chosen = e.attr_ints("axes");
+  else
+    for (int64_t i = 0; i < x.rank(); ++i) chosen.push_back(i);
+  normalize_axes(chosen, x.rank());
+  std::vector<ResizeAxis> axes;
+  for (int64_t axis : chosen) {
+    int64_t at = normalize_axis(axis, x.rank());
+    axes.push_back({at, x.dim(at), x.dim(at), 1});
+  }
+  return axes;
+}
+
+void eval_resize(EvalContext& e) {
+  const Tensor& x = e.tensor(0);
+  std::vector<ResizeAxis> axes = axes_of(e, x);
+  // Opsets 11 and 12 gave an empty tensor for what is left out.
+  bool scales = e.has(2) && e.tensor(2).count() > 0;
+  bool sizes = e.has(3) && e.tensor(3).count() > 0;
+  if (scales == sizes && x.rank() > 0) fail("exactly one of 'scales' and 'sizes' is needed");
+  if (scales) set_scales(axes, e.tensor(2));
+  if (sizes) set_sizes(axes, e.tensor(3), e.attr_string("keep_aspect_ratio_policy"));
+  ResizeOptions o{e.attr_string("mode"),
+                  e.attr_string("coordinate_transformation_mode"),
+                  e.attr_string("nearest_mode"),
+                  e.attr_float("cubic_coeff_a"),
+                  e.attr_float("extrapolation_value"),
+                  e.attr_int("antialias") != 0,
+                  e.attr_int("exclude_outside") != 0};
+  bool crop = o.coordinates == "tf_crop_and_resize";
+  if (!crop && o.coordinates != "half_pixel" && o.coordinates != "half_pixel_symmetric" &&
+      o.coordinates != "pytorch_half_pixel" && o.coordinates != "align_corners" && o.coordinates != "asymmetric")
+    fail("there is no coordinate transformation '{}'", o.coordinates);
+  if (crop) {
+    std::vector<double> roi = e.has(1) ? widen<double>(e.tensor(1)) : std::vector<double>{};
+    if (roi.size() != 2 * axes.size()) fail("'roi' has {} elements, but {} are needed", roi.size(), 2 * axes.size());
+    for (size_t i = 0; i < axes.size(); ++i) {
+      axes[i].roi_begin = roi[i];
+      axes[i].roi_end = roi[axes.size() + i];
+    }
+  }
+  e.set(0, resize(x, o, axes));
+}
+
+const ResizeOptions before_opset_11{.coordinates = "asymmetric", .nearest = "floor"};
+
+void eval_upsample(EvalContext& e) {
+  const Tensor& x = e.tensor(0);
+  std::vector<ResizeAxis> axes;
+  for (int64_t i = 0; i < x.rank(); ++i) axes.push_back({i, x.dim(i), x.dim(i), 1});
+  set_scales(axes, e.tensor(1));
+  ResizeOptions o = before_opset_11;
+  o.mode = e.attr_string("mode");
+  e.set(0, resize(x, o, axes));
+}
+
+// Opset 10 had operands X and scales only, and one way to sample.
+void from_opset_10(UpgradeContext& c) {
+  ir::Node& n = c.node();
+  if (n.operands.size() == 2) n.operands = {n.operands[0], nullptr, n.operands[1]};
+  n.attrs.set("coordinate_transformation_mode", before_opset_11.coordinates);
+  n.attrs.set("nearest_mode", before_opset_11.nearest);
+}
+
+void upsample_from_opset_1(UpgradeContext& c) {
+  ir::Attributes& attrs = c.node().attrs;
+  auto scale = [&](std::string_view name) {
+    const ir::Attribute* found = attrs.find(name);
+    if (found == nullptr || !std::holds_alternative<float>(*found)) fail("the real attribute '{}' is required", name);
+    return std::get<float>(*found);
+  };
+  attrs.set("scales", std::vector<float>{1, 1, scale("height_scale"), scale("width_scale")});
+  const ir::Attribute* mode = attrs.find("mode");
+  const auto* text = mode == nullptr ? nullptr : std::get_if<std::string>(mode);
+  if (text != nullptr && *text == "bilinear") attrs.set("mode", std::string("linear"));
+  drop_attrs({"height_scale", "width_scale"})(c);
+}
+
+void upsample_from_opset_7(UpgradeContext& c) {
+  const ir::Attribute* found = c.node().attrs.find("scales");
+  if (found == nullptr || !std::holds_alternative<std::vector<float>>(*found)) fail("attribute 'scales' is required");
+  std::span<const float> scales = std::get<std::vector<float>>(*found);
+  c.set_operand(1, c.constant(Tensor::from<float>(DType::f32, {static_cast<int64_t>(scales.size())}, scales)));
+  c.node().attrs.erase("scales");
+}
+
+OpDef base() {
+  return {
+      .name = "resize",
+      .onnx = {"", "Resize", {10, 11, 13, 18, 19}},
+      .doc = "resampled to given sizes or by given scales",
+      .operands = {{"x", type},
+                   {"roi", roi_type, optional},
+                   {"scales", scale_type, optional},
+                   {"sizes", i64_tensor, optional}},
+      .results = {{"y", type}},
+      .attrs = {int_attr("antialias", 0), optional_attr("axes", AttrKind::integers),
+                string_attr("coordinate_transformation_mode", "half_pixel"), float_attr("cubic_coeff_a", -0.75f),
+                int_attr("exclude_outside", 0), float_attr("extrapolation_value", 0),
+                string_attr("keep_aspect_ratio_policy", "stretch"), string_attr("mode", "nearest"),
+                string_attr("nearest_mode", "round_prefer_floor")},
+      .dynamism = isvdos({"scales", "sizes"}),
+      .mapping = Mapping::shuffle,
+      .forward = later::rdp,
+      .backward = later::rdp,
+      .value = absent("images do not occur in shape arithmetic"),
+      .eval = eval_resize,
+      .lower = later::cpu,
+      .grad = later::training,
+      .upgrades = {{11, from_opset_10}},
+      .samples =
+          {{"$(f32[1, 2]{1, 3}, _, f32[2]{1, 2}) {mode = \"linear\"}", "f32[1, 4]{1, 1.5, 2.5, 3}"},
+           {"$(str[2]{\"a\", \"b\"}, _, _, i64[1]{4})", "str[4]{\"a\", \"a\", \"b\", \"b\"}"},
+           {"$(u8[4]{0, 100, 200, 255}, _, _, i64[1]{2}) {mode = \"cubic\", antialias = 1}", "u8[2]"},
+           {"$(f32[1, 4, 8], _, _, i64[2]{7, 8}) {axes = [1, 2], keep_aspect_ratio_policy = \"not_larger\"}",
+            "f32[1, 4, 8]"},
+           {"$(f32[3]{1, 2, 3}, f32[2]{0, 2}, _, i64[1]{3}) {coordinate_transformation_mode = \"tf_crop_and_resize\", "
+            "extrapolation_value = 9.0}",
+            "f32[3]{1, 3, 9}"},
+           {"$(f32[0, 2], _, f32[2]{1, 2})", "f32[0, 4]"},
+           {"$(f32[1, 2], _, f32[2]{1, 2}, i64[2]{1, 2})", "error: exactly one of"},
+           {"$(f32[1, 2], _, f32[2]{1, 0})", "error: a scale is 0"},
+           {"$(f32[1, 2], _, f32[2]{1, 2}) {mode = \"magic\"}", "error: no mode 'magic'"}},
+  };
+}
+
+OpDef upsample() {
+  OpDef op = base();
+  op.name = "upsample";
+  op.onnx = {"", "Upsample", {1, 7, 9, 10}};
+  op.doc = "resampled by given scales, as before resize";
+  op.operands = {{"x", type}, {"scales", scale_type}};
+  op.attrs = {string_attr("mode", "nearest")};
+  op.dynamism = isvdos({"scales"});
+  op.eval = eval_upsample;
+  op.upgrades = {{7, upsample_from_opset_1}, {9, upsample_from_opset_7}, {10, [](UpgradeContext& c) {
+                                                                            c.become("resize");
+                                                                            from_opset_10(c);
+                                                                          }}};
+  op.samples = {{"$(f32[1, 2]{1, 3}, f32[2]{1, 2})", "f32[1, 4]{1, 1, 3, 3}"},
+                {"$(f32[1, 2]{1, 3}, f32[2]{1, 2}) {mode = \"linear\"}", "f32[1, 4]{1, 2, 3, 3}"},
+                {"$(f32[0, 2], f32[2]{1, 2})", "f32[0, 4]"},
+                {"$(f32[1, 2], f32[1]{2})", "error: 2 axes are resized"}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> resize_family() { return {base(), upsample()}; }
+
+}  // namespace selkie::ops
