@@ -103,7 +103,7 @@ void eval_bits(EvalContext& e) {
   if (e.tensor(2).count() != element_count(Dims{b.n, b.count}))
     fail("'scales' has shape {}, but must have {}", to_string(e.tensor(2).dims()), to_string(Dims{b.n, b.count}));
   std::vector<double> scales = widen<double>(e.tensor(2));
-  std::vector<double> zeros = zero_points(e, b);
+  std::vector<double> middles = zero_points(e, b);
   std::vector<double> dense = zeros<double>({b.k, b.n});
   for (int64_t n = 0; n < b.n; ++n)
     for (int64_t k = 0; k < b.k; ++k) {
@@ -111,7 +111,7 @@ void eval_bits(EvalContext& e) {
       std::span<const uint8_t> row(weights.data<uint8_t>() + block * static_cast<size_t>(bytes),
                                    static_cast<size_t>(bytes));
       dense[static_cast<size_t>(k * b.n + n)] =
-          (packed_number(row, static_cast<size_t>(k % b.size), b.bits) - zeros[block]) * scales[block];
+          (packed_number(row, static_cast<size_t>(k % b.size), b.bits) - middles[block]) * scales[block];
     }
   Tensor product = matmul(as_f64(e.tensor(0)), narrow<double>(dense, DType::f64, {b.k, b.n}));
   e.set(0, with_bias(product, optional_tensor(e, 5), e.tensor(0).dtype()));
