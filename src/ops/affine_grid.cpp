@@ -1,5 +1,6 @@
 // AffineGrid: the positions of an image's elements under affine maps, for grid_sample.
 #include "ops/support/record.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -26,7 +27,7 @@ void eval(EvalContext& e) {
   dims.push_back(axes);
   std::vector<double> maps = widen<double>(theta);
   std::vector<double> out;
-  out.reserve(static_cast<size_t>(element_count(dims)));
+  out.reserve(affordable(dims, sizeof(double)));
   for (int64_t n = 0; n < size[0]; ++n)
     for (Walk<1> walk(spatial, {strides_of(spatial)}); !walk.done(); walk.next())
       for (int64_t row = 0; row < axes; ++row) {

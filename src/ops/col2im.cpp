@@ -1,6 +1,7 @@
 // Col2Im: blocks of columns, added up into the image that they were cut from.
 #include "ops/support/conv.h"
 #include "ops/support/record.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -24,7 +25,7 @@ void eval(EvalContext& e) {
   dispatch_wide(input.dtype(), [&](auto tag) {
     using W = typename decltype(tag)::type;
     std::vector<W> columns = widen<W>(input);
-    std::vector<W> out(static_cast<size_t>(element_count(dims)));
+    std::vector<W> out = zeros<W>(dims);
     for (int64_t plane = 0; plane < dims[0] * dims[1]; ++plane)
       scatter_windows(window, columns.data() + plane * kernel * positions, 0, positions, out.data() + plane * size);
     e.set(0, narrow<W>(out, input.dtype(), dims));

@@ -4,31 +4,6 @@
 #include "ops/support/record.h"
 
 namespace selkie::ops {
-namespace {
-
-template <class T>
-Tensor run(const EvalContext& e, const ConvShape& shape, const T* x, const T* w) {
-  Dims dims = shape.output();
-  std::vector<T> y(static_cast<size_t>(element_count(dims)));
-  convolve(shape, x, w, y.data());
-  if (e.has(2)) add_channel_bias<T>(y, widen<T>(e.tensor(2)), product(dims, 2, static_cast<int64_t>(dims.size())));
-  return narrow<T>(y, e.tensor(0).dtype(), dims);
-}
-
-void eval(EvalContext& e) {
-  const Tensor& x = e.tensor(0);
-  const Tensor& w = e.tensor(1);
-  ConvShape shape = conv_shape(e, x, w);
-  if (e.has(2) && e.tensor(2).dims() != Dims{shape.out_channels})
-    fail("the bias has shape {}, but there are {} output channels", to_string(e.tensor(2).dims()), shape.out_channels);
-  if (x.dtype() == DType::f32)
-    e.set(0, run(e, shape, x.data<float>(), w.data<float>()));
-  else
-    e.set(0, run(e, shape, widen<double>(x).data(), widen<double>(w).data()));
-}
-
-}  // namespace
-
 OpDef conv_op() {
   return {
       .name = "conv",
@@ -43,7 +18,7 @@ OpDef conv_op() {
           [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(c.dtype(0), conv_forward(c, 1))}; },
       .backward = later::rdp,
       .value = absent("convolutions do not occur in shape arithmetic"),
-      .eval = eval,
+      .eval = [](EvalContext& e) { e.set(0, convolve_operands(e)); },
       .lower = later::cpu,
       .grad = later::training,
       .samples = {{"$(f32[1, 1, 4]{1, 2, 3, 4}, f32[1, 1, 2]{1, 10}, f32[1]{100})", "f32[1, 1, 3]{121, 132, 143}"},

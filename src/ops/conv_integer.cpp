@@ -3,6 +3,7 @@
 
 #include "ops/support/conv.h"
 #include "ops/support/record.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -37,7 +38,7 @@ std::vector<int64_t> sums(const EvalContext& e, const ConvShape& shape, size_t w
                           const Tensor* w_zero) {
   std::vector<int64_t> xs = centred(e.tensor(0), x_zero, 1, "the input's zero point");
   std::vector<int64_t> ws = centred(e.tensor(w), w_zero, shape.out_channels, "the weights' zero point");
-  std::vector<int64_t> y(static_cast<size_t>(element_count(shape.output())));
+  std::vector<int64_t> y = zeros<int64_t>(shape.output());
   convolve(shape, xs.data(), ws.data(), y.data());
   return y;
 }

@@ -4,6 +4,7 @@
 #include "ops/support/conv.h"
 #include "ops/support/gemm.h"
 #include "ops/support/record.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -66,7 +67,7 @@ std::vector<double> run(const ConvShape& s, const std::vector<double>& x, const 
   int64_t channels = s.in_channels / s.group;
   int64_t outputs = s.out_channels / s.group;
   int64_t kernel = kernel_count(s.window);
-  std::vector<double> y(static_cast<size_t>(element_count(Dims{s.batch, s.out_channels, to})));
+  std::vector<double> y = zeros<double>(Dims{s.batch, s.out_channels, to});
   constexpr int64_t block = 4096;
   for (int64_t begin = 0; begin < from; begin += block) {
     int64_t count = std::min(block, from - begin);

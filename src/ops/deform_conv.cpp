@@ -2,6 +2,7 @@
 #include "ops/support/conv.h"
 #include "ops/support/interpolate.h"
 #include "ops/support/record.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -76,7 +77,7 @@ void eval(EvalContext& e) {
   int64_t to = product(dims, 2, x.rank());
   int64_t kernel = kernel_count(s.window);
   std::vector<double> values = widen<double>(x);
-  std::vector<double> columns(static_cast<size_t>(element_count(Dims{s.batch, s.in_channels, kernel, to})));
+  std::vector<double> columns = zeros<double>(Dims{s.batch, s.in_channels, kernel, to});
   for (int64_t n = 0; n < s.batch; ++n)
     for (int64_t c = 0; c < s.in_channels; ++c) {
       int64_t plane = n * s.in_channels + c;
@@ -86,7 +87,7 @@ void eval(EvalContext& e) {
   // What is left is a convolution over columns whose window is the whole kernel.
   ConvShape rest{
       s.batch, s.in_channels, s.out_channels, s.group, {{kernel, kernel, 1, 1, 0, 0, 1}, {to, 1, 1, 1, 0, 0, to}}};
-  std::vector<double> y(static_cast<size_t>(element_count(dims)));
+  std::vector<double> y = zeros<double>(dims);
   convolve(rest, columns.data(), widen<double>(e.tensor(1)).data(), y.data());
   if (e.has(3)) {
     if (e.tensor(3).dims() != Dims{s.out_channels}) fail("the bias has shape {}", to_string(e.tensor(3).dims()));

@@ -1,6 +1,7 @@
 // DFT and STFT: discrete Fourier transforms along an axis, and of overlapping frames of a signal.
 #include "ops/support/fourier.h"
 #include "ops/support/record.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -48,7 +49,7 @@ void eval_dft(EvalContext& e) {
   dims.back() = onesided && inverse ? 1 : 2;
   int64_t kept = onesided && !inverse ? length / 2 + 1 : length;
   dims[static_cast<size_t>(axis)] = kept;
-  std::vector<double> out(static_cast<size_t>(element_count(dims)));
+  std::vector<double> out = zeros<double>(dims);
   int64_t inner = product(x.dims(), axis + 1, x.rank() - 1);
   int64_t outer = product(x.dims(), 0, axis);
   int64_t parts = dims.back();
@@ -89,7 +90,7 @@ void eval_stft(EvalContext& e) {
   int64_t kept = onesided ? length / 2 + 1 : length;
   Dims dims{signal.dim(0), frames, kept, 2};
   std::vector<double> out;
-  out.reserve(static_cast<size_t>(element_count(dims)));
+  out.reserve(affordable(dims, sizeof(double)));
   for (int64_t b = 0; b < signal.dim(0); ++b)
     for (int64_t f = 0; f < frames; ++f) {
       std::vector<Complex> line(static_cast<size_t>(length));

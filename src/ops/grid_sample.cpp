@@ -1,6 +1,7 @@
 // GridSample: elements of an image, interpolated at the positions that a grid gives.
 #include "ops/support/interpolate.h"
 #include "ops/support/record.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -96,7 +97,7 @@ void eval(EvalContext& e) {
   auto run = [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::vector<T> values = widen<T>(x);
-    std::vector<T> out(static_cast<size_t>(element_count(dims)));
+    std::vector<T> out = zeros<T>(dims);
     std::vector<std::vector<Weighted>> axes(spatial.size());
     for (int64_t n = 0; n < x.dim(0); ++n)
       for (int64_t p = 0; p < points; ++p) {

@@ -4,6 +4,7 @@
 
 #include "ops/support/record.h"
 #include "ops/support/window.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -29,7 +30,7 @@ template <class F>
 Tensor pool(const Tensor& x, const Window& window, F&& f) {
   Dims dims = result_dims(x, window);
   std::vector<double> values = widen<double>(x);
-  std::vector<double> out(static_cast<size_t>(element_count(dims)));
+  std::vector<double> out = zeros<double>(dims);
   int64_t planes = x.dim(0) * x.dim(1);
   int64_t from = product(x.dims(), 2, x.rank());
   int64_t to = product(dims, 2, x.rank());
@@ -230,7 +231,7 @@ void eval_whole(Whole kind, EvalContext& e) {
   int64_t size = product(x.dims(), 2, x.rank());
   double p = kind == Whole::norm ? norm_exponent(e) : 1;
   std::vector<double> values = widen<double>(x);
-  std::vector<double> out(static_cast<size_t>(element_count(dims)));
+  std::vector<double> out = zeros<double>(dims);
   for (size_t plane = 0; plane < out.size(); ++plane) {
     double sum = kind == Whole::most ? least(x.dtype()) : 0;
     for (int64_t i = 0; i < size; ++i) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/support/blank.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -26,9 +27,8 @@ DType float_dtype(const EvalContext& e, DType otherwise) {
 using Draw = std::function<double(std::mt19937_64&)>;
 
 Tensor draw_tensor(EvalContext& e, DType dtype, const Dims& dims, const Draw& draw) {
-  Tensor out(dtype, dims);  // refuses a bad shape before any number is drawn
   std::mt19937_64 random = generator(e);
-  std::vector<double> values(static_cast<size_t>(out.count()));
+  std::vector<double> values = zeros<double>(dims);
   for (double& v : values) v = draw(random);
   return narrow<double>(values, dtype, dims);
 }
@@ -79,8 +79,8 @@ void multinomial(EvalContext& e) {
   int64_t samples = e.attr_int("sample_size");
   int64_t classes = x.dim(1);
   Dims dims{x.dim(0), samples};
-  Tensor checked(dtype, dims);
-  if (classes == 0 && checked.count() > 0) fail("there are no classes to draw from");
+  size_t count = affordable(dims, sizeof(int64_t));
+  if (classes == 0 && count > 0) fail("there are no classes to draw from");
   std::mt19937_64 random = generator(e);
   std::vector<double> logs = widen<double>(x);
   std::vector<int64_t> picks;

@@ -4,6 +4,7 @@
 
 #include "ops/support/interpolate.h"
 #include "ops/support/record.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -105,7 +106,7 @@ void eval_align(EvalContext& e) {
   if (plane == 0 && !images.empty()) fail("images of shape {} have no elements", to_string(x.dims()));
   Dims dims{e.tensor(1).dim(0), x.dim(1), height, width};
   std::vector<double> out;
-  out.reserve(static_cast<size_t>(element_count(dims)));
+  out.reserve(affordable(dims, sizeof(double)));
   for (size_t r = 0; r < images.size(); ++r) {
     auto edge = [&](size_t i) { return rois[r * 4 + i] * scale - shift; };
     Bins columns(edge(0), edge(2), width, !half_pixel, ratio);
@@ -140,7 +141,7 @@ void eval_max(EvalContext& e) {
   double scale = e.attr_float("spatial_scale");
   Dims dims{e.tensor(1).dim(0), x.dim(1), pooled[0], pooled[1]};
   std::vector<double> out;
-  out.reserve(static_cast<size_t>(element_count(dims)));
+  out.reserve(affordable(dims, sizeof(double)));
   for (size_t r = 0; r < rois.size(); r += 5) {
     int64_t image = checked_image(rois[r], x);
     for (int64_t c = 0; c < x.dim(1); ++c)

@@ -1,6 +1,7 @@
 // RotaryEmbedding: pairs of elements of each head, rotated by an angle that depends on the position.
 #include "ops/support/attention.h"
 #include "ops/support/record.h"
+#include "ops/support/rotary.h"
 
 namespace selkie::ops {
 namespace {
@@ -41,21 +42,8 @@ void eval(EvalContext& e) {
     fail("{} elements of a head of {} cannot be rotated in pairs", width, x.size);
   std::vector<int64_t> rows = cache_rows(e, x);
   int64_t half = width / 2;
-  if (e.tensor(1).dims().back() != half)
-    fail("the caches have {} columns, but {} are needed", e.tensor(1).dims().back(), half);
-  std::vector<double> cosines = widen<double>(e.tensor(1));
-  std::vector<double> sines = widen<double>(e.tensor(2));
-  bool interleaved = e.attr_int("interleaved") != 0;
-  for_each_row(x, [&](int64_t b, int64_t, int64_t t, std::span<double> head) {
-    auto row = static_cast<size_t>(rows[static_cast<size_t>(b * x.length + t)] * half);
-    for (size_t i = 0; i < static_cast<size_t>(half); ++i) {
-      double& first = head[interleaved ? 2 * i : i];
-      double& second = head[interleaved ? 2 * i + 1 : i + static_cast<size_t>(half)];
-      double real = cosines[row + i] * first - sines[row + i] * second;
-      second = sines[row + i] * first + cosines[row + i] * second;
-      first = real;
-    }
-  });
+  if (e.tensor(1).dims().back() != half) fail("the caches have {} columns, but {} are needed", e.tensor(1).dims().back(), half);
+  rotate_heads(x, rows, e.tensor(1), e.tensor(2), e.attr_int("interleaved") != 0);
   e.set(0, input.rank() == 3 ? merge_heads(x, input.dtype()) : to_tensor(x, input.dtype()));
 }
 

@@ -238,6 +238,7 @@ OpDef label_encoder_record() {
       {"$(str[3]{\"Dori\", \"Amy\", \"Sally\"}) {keys_strings = [\"Amy\", \"Sally\"], values_int64s = [5, 6]}",
        "i64[3]{-1, 5, 6}"},
       {"$(f32[2]{nan, 1}) {keys_floats = [nan, 1.0, 1.0], values_floats = [1.0, 2.0, 3.0]}", "f32[2]{1, 3}"},
+      {"$(f32[2]{1, 2}) {keys_floats = [1.0], values_floats = [4.0], default_float = 9.0}", "f32[2]{4, 9}"},
       {"$(i64[2]{1, 5}) {classes_strings = [\"a\", \"b\"]}", "str[2]{\"b\", \"_Unused\"}"},
       {"$(i64[0]) {keys_int64s = [1], values_floats = [1.0]}", "f32[0]"},
       {"$(i64[1]) {keys_strings = [\"a\"], values_int64s = [1]}", "error: the keys are of str"},

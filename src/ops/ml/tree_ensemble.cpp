@@ -4,6 +4,7 @@
 #include "ops/support/blank.h"
 #include "ops/support/forest.h"
 #include "ops/support/ml.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -70,8 +71,8 @@ void eval(EvalContext& e) {
   if (transform < 0 || transform > 4) fail("attribute 'post_transform' is {}, which does not exist", transform);
   Forest forest = forest_of(e);
   forest.check(rows.width, targets);
-  Tensor checked(x.dtype(), {rows.count, targets});
   std::vector<double> out;
+  out.reserve(affordable({std::max<int64_t>(rows.count, 1), targets}, sizeof(double)));
   for (int64_t row = 0; row < rows.count; ++row) {
     std::vector<double> votes = forest.votes(rows[row], targets, static_cast<Aggregate>(aggregate));
     apply_transform(static_cast<PostTransform>(transform), votes);
@@ -111,26 +112,27 @@ OpDef tree_ensemble_op() {
     return {Type::tensor(c.dtype(0), SymDims{c.dims(0)->front(), c.constant(c.attr_int("n_targets"))})};
   };
   op.eval = eval;
-  op.samples = {{"$(f32[3, 1]{0, 1, nan}) {tree_roots = [0], nodes_modes = u8[1]{1}, nodes_splits = f32[1]{0.5}, "
-                 "nodes_featureids = [0], nodes_truenodeids = [0], "
-                 "nodes_falsenodeids = [1], nodes_trueleafs = [1], nodes_falseleafs = [1], leaf_weights = f32[2]{5, "
-                 "6}, leaf_targetids = [0, 1], n_targets = 2, "
-                 "nodes_missing_value_tracks_true = [1]}",
-                 "f32[3, 2]{5, 0, 0, 6, 5, 0}"},
-                {"$(f32[0, 1]) {tree_roots = [], nodes_modes = u8[0]{}, nodes_splits = f32[0]{}, nodes_featureids = [], "
-                 "nodes_truenodeids = [], nodes_falsenodeids = [], "
-                 "nodes_trueleafs = [], nodes_falseleafs = [], leaf_weights = f32[0]{}, leaf_targetids = []}",
-                 "f32[0, 1]"},
-                {"$(f32[1, 1]) {tree_roots = [0], nodes_modes = u8[1]{1}, nodes_splits = f32[1]{0.5}, nodes_featureids "
-                 "= [0], nodes_truenodeids = [0], "
-                 "nodes_falsenodeids = [0], nodes_trueleafs = [0], nodes_falseleafs = [0], leaf_weights = f32[0]{}, "
-                 "leaf_targetids = []}",
-                 "error: a tree has a cycle"},
-                {"$(f32[1, 1]) {tree_roots = [0], nodes_modes = u8[1]{6}, nodes_splits = f32[1]{0.5}, nodes_featureids "
-                 "= [0], nodes_truenodeids = [0], "
-                 "nodes_falsenodeids = [0], nodes_trueleafs = [1], nodes_falseleafs = [1], leaf_weights = f32[1]{1}, "
-                 "leaf_targetids = [0]}",
-                 "error: fewer sets"}};
+  op.samples = {
+      {"$(f32[3, 1]{0, 1, nan}) {tree_roots = [0], nodes_modes = u8[1]{1}, nodes_splits = f32[1]{0.5}, "
+       "nodes_featureids = [0], nodes_truenodeids = [0], "
+       "nodes_falsenodeids = [1], nodes_trueleafs = [1], nodes_falseleafs = [1], leaf_weights = f32[2]{5, "
+       "6}, leaf_targetids = [0, 1], n_targets = 2, "
+       "nodes_missing_value_tracks_true = [1]}",
+       "f32[3, 2]{5, 0, 0, 6, 5, 0}"},
+      {"$(f32[0, 1]) {tree_roots = [], nodes_modes = u8[0]{}, nodes_splits = f32[0]{}, nodes_featureids = [], "
+       "nodes_truenodeids = [], nodes_falsenodeids = [], "
+       "nodes_trueleafs = [], nodes_falseleafs = [], leaf_weights = f32[0]{}, leaf_targetids = []}",
+       "f32[0, 1]"},
+      {"$(f32[1, 1]) {tree_roots = [0], nodes_modes = u8[1]{1}, nodes_splits = f32[1]{0.5}, nodes_featureids "
+       "= [0], nodes_truenodeids = [0], "
+       "nodes_falsenodeids = [0], nodes_trueleafs = [0], nodes_falseleafs = [0], leaf_weights = f32[0]{}, "
+       "leaf_targetids = []}",
+       "error: a tree has a cycle"},
+      {"$(f32[1, 1]) {tree_roots = [0], nodes_modes = u8[1]{6}, nodes_splits = f32[1]{0.5}, nodes_featureids "
+       "= [0], nodes_truenodeids = [0], "
+       "nodes_falsenodeids = [0], nodes_trueleafs = [1], nodes_falseleafs = [1], leaf_weights = f32[1]{1}, "
+       "leaf_targetids = [0]}",
+       "error: fewer sets"}};
   return op;
 }
 

@@ -5,6 +5,7 @@
 #include "ops/support/blank.h"
 #include "ops/support/forest.h"
 #include "ops/support/ml.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -122,8 +123,8 @@ void regress(EvalContext& e) {
   Forest forest = forest_of(e, "target_");
   forest.check(rows.width, targets);
   std::vector<double> base = reals_of(e, "base_values");
-  Tensor checked(DType::f32, {rows.count, targets});
   std::vector<double> out;
+  out.reserve(affordable({std::max<int64_t>(rows.count, 1), targets}, sizeof(double)));
   for (int64_t row = 0; row < rows.count; ++row) {
     std::vector<double> scores = forest.votes(rows[row], targets, aggregate);
     add_base(scores, base);

@@ -7,6 +7,7 @@
 #include "ops/support/gemm.h"
 #include "ops/support/shape.h"
 #include "ops/support/softmax.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -25,7 +26,7 @@ std::vector<double> transposed(const double* x, int64_t rows, int64_t columns) {
 
 Heads::Heads(int64_t batch_, int64_t heads_, int64_t length_, int64_t size_)
     : batch(batch_), heads(heads_), length(length_), size(size_) {
-  values.resize(static_cast<size_t>(element_count(dims())));
+  values = zeros<double>(dims());
 }
 
 Heads heads_of(const Tensor& x, std::string_view what) {

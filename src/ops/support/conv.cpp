@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/convert.h"
 #include "ops/support/gemm.h"
 #include "ops/support/shape.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -13,7 +15,7 @@ constexpr int64_t block = 4096;
 
 // For each kernel element and position, where the window's element is in a plane of the input; −1 in the padding.
 std::vector<int64_t> window_offsets(const Window& window, int64_t begin, int64_t count) {
-  std::vector<int64_t> out(static_cast<size_t>(element_count(Dims{kernel_count(window), count})), -1);
+  std::vector<int64_t> out(affordable({kernel_count(window), count}, sizeof(int64_t)), -1);
   for_each_window(window, begin, begin + count, [&](int64_t position, std::span<const Tap> taps, int64_t) {
     for (const Tap& t : taps) out[static_cast<size_t>(t.kernel * count + position - begin)] = t.input;
   });
@@ -51,7 +53,7 @@ void convolve(const ConvShape& s, const T* x, const T* w, T* y) {
   for (int64_t begin = 0; begin < to; begin += block) {
     int64_t count = std::min(block, to - begin);
     std::vector<int64_t> offsets = window_offsets(s.window, begin, count);
-    std::vector<T> columns(static_cast<size_t>(depth * count));
+    std::vector<T> columns = zeros<T>({depth, count});
     std::vector<T> product(static_cast<size_t>(outputs * count));
     for (int64_t n = 0; n < s.batch; ++n)
       for (int64_t g = 0; g < s.group; ++g) {
@@ -95,6 +97,29 @@ std::vector<ir::AttrDef> conv_attrs() {
           ir::optional_attr("kernel_shape", AttrKind::integers),
           ir::optional_attr("pads", AttrKind::integers),
           ir::optional_attr("strides", AttrKind::integers)};
+}
+
+namespace {
+
+template <class T>
+Tensor run(const ir::EvalContext& e, const ConvShape& shape, const T* x, const T* w) {
+  Dims dims = shape.output();
+  std::vector<T> y = zeros<T>(dims);
+  convolve(shape, x, w, y.data());
+  if (e.has(2)) add_channel_bias<T>(y, widen<T>(e.tensor(2)), product(dims, 2, static_cast<int64_t>(dims.size())));
+  return narrow<T>(y, e.tensor(0).dtype(), dims);
+}
+
+}  // namespace
+
+Tensor convolve_operands(const ir::EvalContext& e) {
+  const Tensor& x = e.tensor(0);
+  const Tensor& w = e.tensor(1);
+  ConvShape shape = conv_shape(e, x, w);
+  if (e.has(2) && e.tensor(2).dims() != Dims{shape.out_channels})
+    fail("the bias has shape {}, but there are {} output channels", to_string(e.tensor(2).dims()), shape.out_channels);
+  if (x.dtype() == DType::f32) return run(e, shape, x.data<float>(), w.data<float>());
+  return run(e, shape, widen<double>(x).data(), widen<double>(w).data());
 }
 
 }  // namespace selkie::ops

@@ -21,6 +21,8 @@ ConvShape conv_shape(const ir::EvalContext& e, const Tensor& x, const Tensor& w)
 // y = w ∗ x, all dense; T is float, double or int64_t. The padding is zero.
 template <class T>
 void convolve(const ConvShape& shape, const T* x, const T* w, T* y);
+// The whole of Conv: operands x, w and, where it is there, the bias.
+Tensor convolve_operands(const ir::EvalContext& e);
 
 // Adds columns [kernel, count] of windows at positions begin…begin+count−1 to the plane they were gathered from.
 template <class T>

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <string>
 
-#include "base/error.h"
+#include "ops/support/regex_scanner.h"
 #include "ops/support/regex_tree.h"
-#include "ops/support/utf8.h"
 
 namespace selkie::ops {
 namespace {
@@ -22,9 +21,9 @@ struct Flags {
 
 TreePtr make(Tree tree) { return std::make_unique<Tree>(std::move(tree)); }
 
-class Parser {
+class Parser : RegexScanner {
  public:
-  explicit Parser(std::string_view pattern) : shown_(pattern), text_(from_utf8(pattern)) {}
+  explicit Parser(std::string_view pattern) : RegexScanner(pattern) {}
 
   TreePtr parse() {
     TreePtr tree = choice();
@@ -33,20 +32,6 @@ class Parser {
   }
 
  private:
-  [[noreturn]] void wrong(std::string_view what) const { fail("the pattern \"{}\" is wrong: {}", shown_, what); }
-
-  bool at_end() const { return at_ >= text_.size(); }
-  char32_t peek() const { return at_end() ? 0 : text_[at_]; }
-  bool accept(std::u32string_view token) {
-    if (std::u32string_view(text_).substr(at_, token.size()) != token) return false;
-    at_ += token.size();
-    return true;
-  }
-  char32_t take() {
-    if (at_end()) wrong("it ends too early");
-    return text_[at_++];
-  }
-
   TreePtr one_of(CodeClass set) const {
     return make(
         {.kind = Tree::Kind::atom, .accepted = flags_.ignore_case ? both_cases(std::move(set)) : std::move(set)});
@@ -103,7 +88,7 @@ class Parser {
 
   // {n}, {n,} or {n,m}; any other brace is a literal.
   bool counts(int64_t& least, int64_t& most) {
-    size_t before = at_;
+    size_t before = place();
     auto number = [&]() -> std::optional<int64_t> {
       if (peek() < '0' || peek() > '9') return std::nullopt;
       int64_t value = 0;
@@ -122,7 +107,7 @@ class Parser {
         return true;
       }
     }
-    at_ = before;
+    go_back(before);
     return false;
   }
 
@@ -237,56 +222,6 @@ class Parser {
     }
   }
 
-  char32_t escaped_code() {
-    char32_t c = take();
-    switch (c) {
-      case 'a':
-        return '\a';
-      case 'f':
-        return '\f';
-      case 'n':
-        return '\n';
-      case 'r':
-        return '\r';
-      case 't':
-        return '\t';
-      case 'v':
-        return '\v';
-      case 'x':
-        return hex();
-      case 'p':
-      case 'P':
-        wrong("Unicode classes (\\p) are not supported");
-      default:
-        break;
-    }
-    if (c == '0' || (c >= '1' && c <= '7' && peek() >= '0' && peek() <= '7')) {
-      char32_t code = c - '0';
-      for (int i = 0; i < 2 && peek() >= '0' && peek() <= '7'; ++i) code = code * 8 + (take() - '0');
-      return code;
-    }
-    bool alphanumeric = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (alphanumeric) wrong("an escape that does not exist");
-    return c;
-  }
-
-  char32_t hex() {
-    bool braces = accept(U"{");
-    char32_t code = 0;
-    for (int i = 0; braces ? peek() != '}' : i < 2; ++i) {
-      char32_t c = take();
-      char32_t digit = c >= '0' && c <= '9'   ? c - '0'
-                       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                              : 16;
-      if (digit == 16) wrong("a hexadecimal digit is missing");
-      code = code * 16 + digit;
-      if (code > last_code_point) wrong("a code point above 10FFFF");
-    }
-    if (braces) take();
-    return code;
-  }
-
   // After "[".
   CodeClass bracket() {
     bool negate = accept(U"^");
@@ -298,7 +233,7 @@ class Parser {
         continue;
       }
       CodeClass low = bracket_item();
-      bool range = peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']';
+      bool range = peek() == '-' && peek(1) != 0 && peek(1) != ']';
       if (range) {
         take();
         CodeClass high = bracket_item();
@@ -331,9 +266,6 @@ class Parser {
     return negate ? negated(std::move(*set)) : *set;
   }
 
-  std::string_view shown_;
-  std::u32string text_;
-  size_t at_ = 0;
   Flags flags_;
   int depth_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include "ops/support/interpolate.h"
 #include "ops/support/shape.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -57,6 +58,7 @@ std::vector<Weighted> neighbours(const ResizeOptions& o, const ResizeAxis& a, do
 // Per output index: its neighbours, or none where the result is the value for outside.
 std::vector<std::vector<Weighted>> plan(const ResizeOptions& o, const ResizeAxis& a) {
   std::vector<std::vector<Weighted>> out;
+  out.reserve(affordable({a.output}, sizeof(out[0]) + 4 * sizeof(Weighted)));
   for (int64_t i = 0; i < a.output; ++i) {
     double x = coordinate(o, a, i);
     if (!(std::fabs(x) < 0x1p52))
@@ -73,7 +75,7 @@ std::vector<T> apply(const std::vector<T>& x, Dims& dims, const ResizeAxis& a,
   int64_t outer = product(dims, 0, a.axis);
   int64_t inner = product(dims, a.axis + 1, static_cast<int64_t>(dims.size()));
   dims[static_cast<size_t>(a.axis)] = a.output;
-  std::vector<T> out(static_cast<size_t>(element_count(dims)));
+  std::vector<T> out = zeros<T>(dims);
   T* to = out.data();
   for (int64_t i = 0; i < outer; ++i)
     for (const std::vector<Weighted>& row : taps) {

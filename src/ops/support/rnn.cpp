@@ -6,6 +6,7 @@
 #include "ops/support/gemm.h"
 #include "ops/support/rnn_activations.h"
 #include "ops/support/shape.h"
+#include "ops/support/zeros.h"
 
 namespace selkie::ops {
 namespace {
@@ -77,12 +78,6 @@ void step_lstm(const RnnOptions& o, const Direction& d, int64_t n, const Row& ro
   }
 }
 
-void prepare(const RnnOptions& o, std::vector<double>& rows, int64_t width) {
-  if (!o.prepare_row || width == 0) return;
-  for (size_t at = 0; at < rows.size(); at += static_cast<size_t>(width))
-    o.prepare_row({&rows[at], static_cast<size_t>(width)});
-}
-
 void add_bias(std::vector<double>& rows, const std::vector<double>& bias) {
   for (size_t i = 0; i < rows.size(); ++i) rows[i] += bias[i % bias.size()];
 }
@@ -91,15 +86,15 @@ void add_bias(std::vector<double>& rows, const std::vector<double>& bias) {
 // hidden].
 void run_direction(const RnnOptions& o, const Direction& d, const Sizes& n, const std::vector<int64_t>& lengths,
                    std::vector<double> x, double* h, double* c, double* y, int64_t y_step) {
-  prepare(o, x, n.input);
-  std::vector<double> from_x(static_cast<size_t>(element_count(Dims{n.steps, n.batch, n.gates})));
+  if (o.prepare) o.prepare(x);
+  std::vector<double> from_x = zeros<double>({n.steps, n.batch, n.gates});
   gemm(x.data(), d.w.data(), from_x.data(), n.steps * n.batch, n.gates, n.input);
   add_bias(from_x, d.wb);
   std::vector<double> from_h(static_cast<size_t>(n.batch * n.gates));
   auto step = o.cell == RnnCell::rnn ? step_rnn : o.cell == RnnCell::gru ? step_gru : step_lstm;
   for (int64_t s = 0; s < n.steps; ++s) {
     std::vector<double> state(h, h + n.batch * n.hidden);
-    prepare(o, state, n.hidden);
+    if (o.prepare) o.prepare(state);
     gemm(state.data(), d.r.data(), from_h.data(), n.batch, n.gates, n.hidden);
     add_bias(from_h, d.rb);
     for (int64_t b = 0; b < n.batch; ++b) {
@@ -177,7 +172,7 @@ std::vector<int64_t> lengths_of(const RnnOperands& in, const Sizes& n) {
 int64_t gate_count(RnnCell cell) { return cell == RnnCell::rnn ? 1 : cell == RnnCell::gru ? 3 : 4; }
 
 RnnOptions rnn_options(const ir::EvalContext& e, RnnCell cell) {
-  RnnOptions o{.cell = cell, .clip = std::nullopt, .hidden_size = std::nullopt, .activations = {}, .prepare_row = {}};
+  RnnOptions o{.cell = cell, .clip = std::nullopt, .hidden_size = std::nullopt, .activations = {}, .prepare = {}};
   const std::string& direction = e.attr_string("direction");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     fail("'direction' is '{}', but must be forward, reverse or bidirectional", direction);
@@ -224,7 +219,7 @@ RnnResults run_rnn(const RnnOptions& o, const RnnOperands& in) {
   std::vector<double> h = state(in.initial_h);
   std::vector<double> c = state(in.initial_c);
   Dims y_dims{n.steps, directions, n.batch, n.hidden};
-  std::vector<double> y(static_cast<size_t>(element_count(y_dims)));
+  std::vector<double> y = zeros<double>(y_dims);
   int64_t part = n.batch * n.hidden;
   for (int64_t i = 0; i < directions; ++i)
     run_direction(o, direction(o, in, n, i), n, lengths, x, h.data() + i * part, c.data() + i * part,

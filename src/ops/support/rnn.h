@@ -26,8 +26,9 @@ struct RnnOptions {
   std::optional<double> clip;
   std::optional<int64_t> hidden_size;
   std::vector<std::function<double(double)>> activations;  // of all directions
-  // Called on each row of inputs and of hidden states before it is multiplied, for operators that quantize them.
-  std::function<void(std::span<double>)> prepare_row;
+  // Called on the matrix of all inputs, and of each step's hidden states, before it is multiplied: for operators that
+  // quantize them.
+  std::function<void(std::span<double>)> prepare;
 
   int64_t directions() const { return int64_t{forward} + int64_t{reverse}; }
 };

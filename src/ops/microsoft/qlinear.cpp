@@ -1,0 +1,110 @@
+// QLinearAdd, QLinearMul and QLinearGlobalAveragePool of com.microsoft.
+#include "ops/support/blank.h"
+#include "ops/support/elementwise.h"
+#include "ops/support/quantize.h"
+
+namespace selkie::ops {
+namespace {
+
+constexpr TypeVar byte{"T", DTypeSet{DType::u8, DType::i8}};
+constexpr TypeVar scale{"f32", dtypes::f32};
+
+// x / scale, rounded, plus the zero point; one scale for all.
+Tensor requantize(const std::vector<double>& values, const Tensor& by, const Tensor* zero, DType dtype, Dims dims) {
+  double divisor = double_of(by);
+  double shift = zero != nullptr ? double_of(*zero) : 0;
+  std::vector<double> out;
+  for (double v : values) out.push_back(add_zero_point(v / divisor, shift, dtype));
+  return store_quantized(out, dtype, std::move(dims));
+}
+
+// The operand at `i` with its scale and zero point behind it.
+Tensor operand(const EvalContext& e, size_t i) {
+  double_of(e.tensor(i + 1));
+  if (e.has(i + 2)) double_of(e.tensor(i + 2));
+  return dequantized(e.tensor(i), e.tensor(i + 1), optional_tensor(e, i + 2));
+}
+
+void eval_pair(EvalContext& e, double (*f)(double, double)) {
+  Tensor result = map_pairs<double>(operand(e, 0), operand(e, 3), DType::f64, f);
+  e.set(0, requantize(widen<double>(result), e.tensor(6), optional_tensor(e, 7), e.tensor(0).dtype(), result.dims()));
+}
+
+void eval_pool(EvalContext& e) {
+  const Tensor& x = e.tensor(0);
+  bool last = e.attr_int("channels_last") != 0;
+  if (x.rank() < 2) fail("shape {} has no channels", to_string(x.dims()));
+  std::vector<double> values = widen<double>(operand(e, 0));
+  int64_t batch = x.dim(0);
+  int64_t channels = x.dim(last ? x.rank() - 1 : 1);
+  int64_t plane = product(x.dims(), last ? 1 : 2, last ? x.rank() - 1 : x.rank());
+  if (plane == 0) fail("shape {} has nothing to average", to_string(x.dims()));
+  std::vector<double> means(static_cast<size_t>(batch * channels), 0.0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    auto at = static_cast<int64_t>(i);
+    int64_t channel = last ? at / (plane * channels) * channels + at % channels : at / plane;
+    means[static_cast<size_t>(channel)] += values[i] / static_cast<double>(plane);
+  }
+  Dims dims(x.dims().size(), 1);
+  dims[0] = batch;
+  dims[last ? dims.size() - 1 : 1] = channels;
+  e.set(0, requantize(means, e.tensor(3), &e.tensor(4), x.dtype(), std::move(dims)));
+}
+
+OpDef pair(std::string_view name, std::string_view onnx, std::string_view doc, double (*f)(double, double)) {
+  OpDef op = blank_record(Mapping::one_to_one);
+  op.name = name;
+  op.onnx = {"com.microsoft", onnx, {1}};
+  op.doc = doc;
+  op.operands = {{"a", byte},
+                 {"a_scale", scale},
+                 {"a_zero_point", byte, optional},
+                 {"b", byte},
+                 {"b_scale", scale},
+                 {"b_zero_point", byte, optional},
+                 {"c_scale", scale},
+                 {"c_zero_point", byte, optional}};
+  op.results = {{"c", byte}};
+  op.eval = [f](EvalContext& e) { eval_pair(e, f); };
+  op.grad = absent("the result is quantised");
+  op.samples = {{"$(u8[2, 0], f32[], _, u8[1], f32[], _, f32[])", "u8[2, 0]"},
+                {"$(u8[2], f32[], _, u8[3], f32[], _, f32[])", "error: do not broadcast"},
+                {"$(u8[2], f32[2], _, u8[2], f32[], _, f32[])", "error: one element"}};
+  return op;
+}
+
+OpDef pool() {
+  OpDef op = blank_record(Mapping::many_to_many);
+  op.name = "ms_qlinear_global_average_pool";
+  op.onnx = {"com.microsoft", "QLinearGlobalAveragePool", {1}};
+  op.doc = "the mean of each channel of a quantised tensor, quantised again";
+  op.operands = {{"x", byte}, {"x_scale", scale}, {"x_zero_point", byte}, {"y_scale", scale}, {"y_zero_point", byte}};
+  op.results = {{"y", byte}};
+  op.attrs = {int_attr("channels_last", 0)};
+  op.eval = eval_pool;
+  op.grad = absent("the result is quantised");
+  op.samples = {{"$(u8[1, 2, 2]{10, 20, 30, 41}, f32[]{0.5}, u8[]{10}, f32[]{0.25}, u8[]{1})", "u8[1, 2, 1]{11, 52}"},
+                {"$(i8[1, 2, 2]{10, 20, 30, 40}, f32[]{0.5}, i8[]{0}, f32[]{0.5}, i8[]{0}) {channels_last = 1}",
+                 "i8[1, 1, 2]{20, 30}"},
+                {"$(u8[0, 2, 2], f32[], u8[], f32[], u8[])", "u8[0, 2, 1]"},
+                {"$(u8[1, 2, 0], f32[], u8[], f32[], u8[])", "error: nothing to average"}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> ms_qlinear_family() {
+  OpDef add = pair("ms_qlinear_add", "QLinearAdd", "a + b of quantised tensors, quantised again",
+                   [](double a, double b) { return a + b; });
+  add.samples.insert(
+      add.samples.begin(),
+      {"$(u8[2]{10, 200}, f32[]{0.5}, u8[]{10}, u8[1]{8}, f32[]{0.25}, _, f32[]{0.5}, u8[]{3})", "u8[2]{7, 197}"});
+  OpDef mul = pair("ms_qlinear_mul", "QLinearMul", "a · b of quantised tensors, quantised again",
+                   [](double a, double b) { return a * b; });
+  mul.samples.insert(mul.samples.begin(),
+                     {"$(i8[2]{10, -20}, f32[]{0.5}, i8[]{2}, i8[2]{8, 100}, f32[]{0.25}, _, f32[]{0.5}, i8[]{3})",
+                      "i8[2]{19, -128}"});
+  return {add, pool(), mul};
+}
+
+}  // namespace selkie::ops
