@@ -16,8 +16,12 @@ class Error : public std::exception {
  public:
   explicit Error(std::string message) : message_(std::move(message)), full_(message_) {}
 
+  // Of a long chain, as recursion makes it, only the innermost notes are kept.
   Error& note(const std::string& text) {
-    full_ += "\n  " + text;
+    constexpr int most = 20;
+    if (notes_ < most) full_ += "\n  " + text;
+    if (notes_ == most) full_ += "\n  …";
+    ++notes_;
     return *this;
   }
   const char* what() const noexcept override { return full_.c_str(); }
@@ -26,6 +30,7 @@ class Error : public std::exception {
  private:
   std::string message_;
   std::string full_;
+  int notes_ = 0;
 };
 
 template <class... Args>
@@ -41,7 +46,7 @@ inline constexpr int bug_exit_code = 70;
 }  // namespace selkie
 
 // An invariant of ours: if it does not hold, Selkie has a bug, whatever the input was.
-#define CHECK(condition, ...)                                                                             \
-  do {                                                                                                    \
+#define CHECK(condition, ...)                                                                              \
+  do {                                                                                                     \
     if (!(condition)) ::selkie::report_bug(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
   } while (false)

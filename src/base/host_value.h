@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -41,6 +42,18 @@ struct Closure {
 class HostValue {
  public:
   HostValue() = default;  // absent
+  HostValue(const HostValue&) = default;
+  HostValue(HostValue&& other) noexcept : content_(std::exchange(other.content_, {})) {}
+  HostValue& operator=(const HostValue& other) { return *this = HostValue(other); }
+  HostValue& operator=(HostValue&& other) noexcept {
+    HostValue old(std::move(*this));
+    content_ = std::exchange(other.content_, {});
+    return *this;
+  }
+  // Takes apart what is nested in it one level at a time, so that a list of a million cells needs no deep stack.
+  ~HostValue() {
+    if (!is_absent() && !is_tensor()) release();
+  }
   HostValue(Tensor tensor) : content_(std::move(tensor)) {}
   HostValue(Sequence sequence) : content_(std::make_shared<const Sequence>(std::move(sequence))) {}
   HostValue(Optional optional) : content_(std::move(optional)) {}
@@ -76,9 +89,11 @@ class HostValue {
     fail("{} is needed, but the value is {}", what, describe());
   }
 
-  std::variant<std::monostate, Tensor, std::shared_ptr<const Sequence>, Optional, Map, std::shared_ptr<const Record>,
-               std::shared_ptr<const Closure>>
-      content_;
+  using Content = std::variant<std::monostate, Tensor, std::shared_ptr<const Sequence>, Optional, Map,
+                               std::shared_ptr<const Record>, std::shared_ptr<const Closure>>;
+  void release();
+
+  Content content_;
 };
 
 }  // namespace selkie

@@ -1,20 +1,38 @@
 #include "interp/interp.h"
 
+#include <pthread.h>
+
 #include "interp/bind.h"
 
 namespace selkie::interp {
 namespace {
 
+// The lowest address that evaluation may reach on this thread's stack: regions and calls nest on it, and running out
+// must be an error. What is kept back is for the operators themselves and for unwinding.
+uintptr_t stack_floor() {
+  constexpr size_t kept_back = 256 << 10;
+  pthread_attr_t attributes;
+  void* lowest = nullptr;
+  size_t size = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;
+  pthread_attr_getstack(&attributes, &lowest, &size);
+  pthread_attr_destroy(&attributes);
+  return reinterpret_cast<uintptr_t>(lowest) + kept_back;
+}
+
 class Evaluator final : public ir::EvalServices {
  public:
-  Evaluator(const ir::Module& module, const Options& options) : module_(module), options_(options), random_(options.seed) {}
+  Evaluator(const ir::Module& module, const Options& options)
+      : module_(module), options_(options), random_(options.seed) {}
 
   std::vector<HostValue> call(std::string_view function, std::vector<HostValue> arguments) override {
     const ir::Function* callee = module_.find_function(function);
     if (callee == nullptr) fail("there is no function @{}", function);
     if (callee->body.parameters.size() != arguments.size())
-      fail("function @{} takes {} arguments, but {} are given", function, callee->body.parameters.size(), arguments.size());
-    if (++depth_ > options_.limits.call_depth) fail("calls are nested {} deep, which is the limit", options_.limits.call_depth);
+      fail("function @{} takes {} arguments, but {} are given", function, callee->body.parameters.size(),
+           arguments.size());
+    if (++depth_ > options_.limits.call_depth)
+      fail("calls are nested {} deep, which is the limit", options_.limits.call_depth);
     // A call sees none of its caller's values.
     Values outer = std::move(values_);
     values_.clear();
@@ -25,6 +43,9 @@ class Evaluator final : public ir::EvalServices {
   }
 
   std::vector<HostValue> run_region(const ir::Region& region, std::vector<HostValue> arguments) override {
+    // The frame's own address, since the sanitizers keep local variables elsewhere.
+    if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < stack_floor_)
+      fail("calls and regions are nested too deeply for the stack, at {} calls", depth_);
     record_path(region);
     CHECK(region.parameters.size() == arguments.size());
     for (size_t i = 0; i < arguments.size(); ++i) values_[region.parameters[i].get()] = std::move(arguments[i]);
@@ -41,12 +62,14 @@ class Evaluator final : public ir::EvalServices {
     return results;
   }
 
+  const ir::Module& module() const override { return module_; }
   std::mt19937_64& random() override { return random_; }
   const ir::RunLimits& limits() const override { return options_.limits; }
 
  private:
   using Values = std::unordered_map<const ir::Value*, HostValue>;
-  using Releases = std::vector<std::vector<const ir::Value*>>;  // per node: values of this region that nobody reads after it
+  using Releases =
+      std::vector<std::vector<const ir::Value*>>;  // per node: values of this region that nobody reads after it
 
   const HostValue& read(const ir::Value* value) {
     auto at = values_.find(value);
@@ -124,6 +147,7 @@ class Evaluator final : public ir::EvalServices {
   Values values_;
   std::unordered_map<const ir::Region*, Releases> releases_;
   int64_t depth_ = 0;
+  uintptr_t stack_floor_ = stack_floor();
 };
 
 }  // namespace

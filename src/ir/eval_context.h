@@ -23,6 +23,7 @@ class EvalServices {
   virtual ~EvalServices() = default;
   virtual std::vector<HostValue> run_region(const Region& region, std::vector<HostValue> arguments) = 0;
   virtual std::vector<HostValue> call(std::string_view function, std::vector<HostValue> arguments) = 0;
+  virtual const Module& module() const = 0;
   virtual std::mt19937_64& random() = 0;
   virtual const RunLimits& limits() const = 0;
 };

@@ -31,9 +31,12 @@ void TextReader::fail_here(const std::string& message) {
 
 void TextReader::skip_space() {
   while (at_ < text_.size()) {
-    if (std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
-    else if (text_.substr(at_, 2) == "//") at_ = std::min(text_.find('\n', at_), text_.size());
-    else break;
+    if (std::isspace(static_cast<unsigned char>(text_[at_])))
+      ++at_;
+    else if (text_.substr(at_, 2) == "//")
+      at_ = std::min(text_.find('\n', at_), text_.size());
+    else
+      break;
   }
 }
 
@@ -91,8 +94,10 @@ std::string TextReader::string() {
       continue;
     }
     char escaped = at_ < text_.size() ? text_[at_++] : '\0';
-    if (escaped == 'n') out += '\n';
-    else if (escaped == '\\' || escaped == '"') out += escaped;
+    if (escaped == 'n')
+      out += '\n';
+    else if (escaped == '\\' || escaped == '"')
+      out += escaped;
     else if (escaped == 'x') {
       unsigned code = 0;
       auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + std::min(at_ + 2, text_.size()), code, 16);
@@ -241,8 +246,10 @@ Tensor TextReader::elements(DType dtype, Dims dims) {
   expect("{");
   while (!accept("}")) {
     if (!words.empty()) expect(",");
-    if (dtype == DType::str) words.push_back(string());
-    else words.push_back(at_number() ? number() : identifier());
+    if (dtype == DType::str)
+      words.push_back(string());
+    else
+      words.push_back(at_number() ? number() : identifier());
     if (words.size() > count) fail_here(fmt::format("more than the {} elements of the shape", count));
   }
   if (words.size() != count) fail_here(fmt::format("{} elements given for a shape of {}", words.size(), count));
@@ -262,7 +269,8 @@ Tensor TextReader::elements(DType dtype, Dims dims) {
         }
         const char* last = word.data() + word.size();
         auto [end, error] = std::from_chars(word.data(), last, values[i]);
-        if (error != std::errc() || end != last) fail_here(fmt::format("'{}' is not an element of {}", word, selkie::name(dtype)));
+        if (error != std::errc() || end != last)
+          fail_here(fmt::format("'{}' is not an element of {}", word, selkie::name(dtype)));
       }
       return narrow<W>(values, dtype, std::move(dims));
     }
@@ -282,10 +290,14 @@ Dims fixed_dims(const Type& type) {
 std::string quote(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
-    if (c == '"' || c == '\\') out += std::string{'\\', c};
-    else if (c == '\n') out += "\\n";
-    else if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
-    else out += c;
+    if (c == '"' || c == '\\')
+      out += std::string{'\\', c};
+    else if (c == '\n')
+      out += "\\n";
+    else if (static_cast<unsigned char>(c) < 0x20)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+    else
+      out += c;
   }
   return out + '"';
 }
@@ -302,26 +314,32 @@ std::string spell_float(float value) {
 }
 
 std::string spell_elements(const Tensor& tensor) {
-  bool has_nan = false;
+  // Reading an infinity into a float of 8 bits saturates.
+  bool inexact = false;
   if (is_float(tensor.dtype()))
-    for (double v : widen<double>(tensor)) has_nan = has_nan || std::isnan(v);
-  bool spelled = tensor.dtype() == DType::str || (tensor.count() <= max_spelled_elements && !is_complex(tensor.dtype()) && !has_nan);
+    for (double v : widen<double>(tensor))
+      inexact = inexact || std::isnan(v) || (std::isinf(v) && element_size(tensor.dtype()) == 1);
+  bool spelled = tensor.dtype() == DType::str ||
+                 (tensor.count() <= max_spelled_elements && !is_complex(tensor.dtype()) && !inexact);
   std::string out;
   if (!spelled) {
     out = "hex(\"";
-    for (size_t i = 0; i < tensor.byte_size(); ++i) out += fmt::format("{:02x}", static_cast<unsigned>(tensor.bytes()[i]));
+    for (size_t i = 0; i < tensor.byte_size(); ++i)
+      out += fmt::format("{:02x}", static_cast<unsigned>(tensor.bytes()[i]));
     return out + "\")";
   }
   dispatch_wide(tensor.dtype(), [&](auto tag) {
     using W = typename decltype(tag)::type;
     for (const W& value : widen<W>(tensor)) {
       if (!out.empty()) out += ", ";
-      if constexpr (std::is_same_v<W, std::string>) out += quote(value);
+      if constexpr (std::is_same_v<W, std::string>)
+        out += quote(value);
       else if constexpr (std::is_same_v<W, double>)
         out += tensor.dtype() == DType::f64 ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
       else if constexpr (std::is_same_v<W, uint64_t>)
         out += tensor.dtype() == DType::boolean ? (value ? "true" : "false") : fmt::format("{}", value);
-      else if constexpr (std::is_same_v<W, int64_t>) out += fmt::format("{}", value);
+      else if constexpr (std::is_same_v<W, int64_t>)
+        out += fmt::format("{}", value);
     }
   });
   return "{" + out + "}";

@@ -76,8 +76,10 @@ class Verifier {
     }
     where_ = outer;
     for (const Value* v : r.yields) {
-      if (v == nullptr) report("a result of the region is left out");
-      else if (!visible_.contains(v)) report("value %{} is not defined where the region returns it", v->name);
+      if (v == nullptr)
+        report("a result of the region is left out");
+      else if (!visible_.contains(v))
+        report("value %{} is not defined where the region returns it", v->name);
     }
     for (const Value* v : entered) visible_.erase(v);
   }
@@ -103,7 +105,10 @@ class Verifier {
     if (record == nullptr) return;
     const Value* v = n.operands[i];
     if (v == nullptr) {
-      if (record->arity != Arity::optional) report("operand '{}' is missing", record->name);
+      // Among arguments of any kind there may be some that a function does without.
+      bool may_be =
+          record->arity == Arity::optional || (record->arity == Arity::variadic && record->container == Container::any);
+      if (!may_be) report("operand '{}' is missing", record->name);
       return;
     }
     if (!visible_.contains(v)) report("operand '{}' uses %{}, which is not defined there", record->name, v->name);
@@ -134,7 +139,8 @@ class Verifier {
   void attributes(const Node& n) {
     for (const auto& [name, value] : n.attrs) {
       const AttrDef* def = n.op->find_attr(name);
-      if (def == nullptr) report("the operator has no attribute '{}'", name);
+      if (def == nullptr)
+        report("the operator has no attribute '{}'", name);
       else if (def->kind != kind_of(value))
         report("attribute '{}' must be {}, but is {}", name, ir::name(def->kind), ir::name(kind_of(value)));
       if (const auto* callee = std::get_if<FunctionRef>(&value); callee && !module_.find_function(callee->name))

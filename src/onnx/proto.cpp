@@ -119,17 +119,13 @@ class Reader {
   // Packed floats are already what raw_data would be.
   template <class T, class Single>
   static void fixed(pbf_reader& in, TensorProto& out, std::vector<T>& list, Single single) {
-    if (in.wire_type() != pbf_wire_type::length_delimited) {
-      list.push_back((in.*single)());
-      return;
-    }
-    Bytes piece = view(in);
-    if (piece.size() % sizeof(T) != 0) fail("packed data ends inside an element");
-    if (!out.raw && list.empty()) {
-      out.raw = piece;
+    bool packed = in.wire_type() == pbf_wire_type::length_delimited;
+    if (packed && !out.raw && list.empty()) {
+      out.raw = view(in);
       return;
     }
     auto append = [&](Bytes bytes) {
+      if (bytes.size() % sizeof(T) != 0) fail("packed data ends inside an element");
       for (size_t i = 0; i < bytes.size(); i += sizeof(T)) {
         T value;
         std::copy_n(bytes.data() + i, sizeof(T), reinterpret_cast<char*>(&value));
@@ -137,7 +133,8 @@ class Reader {
       }
     };
     if (out.raw) append(*std::exchange(out.raw, std::nullopt));
-    append(piece);
+    if (packed) append(view(in));
+    else list.push_back((in.*single)());
   }
 
   static KeyValue key_value(pbf_reader in) {

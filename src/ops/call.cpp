@@ -8,6 +8,8 @@ void eval(EvalContext& e) {
   std::vector<HostValue> arguments;
   for (size_t i = 0; i < e.operand_count(); ++i) arguments.push_back(e.has(i) ? e.operand(i) : HostValue());
   std::vector<HostValue> results = e.services().call(e.attr<ir::FunctionRef>("callee").name, std::move(arguments));
+  if (results.size() < e.result_count())
+    fail("{} results are needed, but there are {}", e.result_count(), results.size());
   for (size_t i = 0; i < results.size(); ++i) e.set(i, std::move(results[i]));
 }
 
@@ -29,7 +31,11 @@ OpDef call_op() {
       .eval = eval,
       .lower = absent("control flow becomes bytecode, not a kernel"),
       .grad = later::training,
-      .samples = {},
+      .samples = {{"func @f(%a: f32[*], %b: f32[*]) -> (?, ?) { %c = add(%a, %b) return %c, %a } $(f32[2]{1, 2}, "
+                   "f32[1]{3}) {callee = @f}",
+                   "f32[2]{4, 5}, f32[2]{1, 2}"},
+                  {"func @f() -> () { return } $() {callee = @f}", ""},
+                  {"func @f() -> () { return } $(f32[2]) {callee = @f}", "error: takes 0 arguments, but 1 are given"}},
   };
 }
 

@@ -14,6 +14,7 @@ class NoServices final : public ir::EvalServices {
  public:
   std::vector<HostValue> run_region(const ir::Region&, std::vector<HostValue>) override { fail("no regions here"); }
   std::vector<HostValue> call(std::string_view, std::vector<HostValue>) override { fail("no functions here"); }
+  const ir::Module& module() const override { fail("no data types here"); }
   std::mt19937_64& random() override { fail("no random numbers here"); }
   const ir::RunLimits& limits() const override { return limits_; }
 
@@ -37,9 +38,12 @@ std::optional<std::vector<Tensor>> fold(const ir::Node& node) {
     ir::EvalContext context(*node.op, node.attrs, operands, node.results.size(), services, &node);
     std::vector<Tensor> tensors;
     for (const HostValue& value : ir::evaluate(context)) {
-      if (value.is_absent()) tensors.emplace_back();
-      else if (!value.is_tensor() || value.tensor().count() > max_elements) return std::nullopt;
-      else tensors.push_back(value.tensor());
+      if (value.is_absent())
+        tensors.emplace_back();
+      else if (!value.is_tensor() || value.tensor().count() > max_elements)
+        return std::nullopt;
+      else
+        tensors.push_back(value.tensor());
     }
     return tensors;
   } catch (const Error&) {
@@ -66,7 +70,9 @@ bool fold_region(ir::Module& module, ir::Region& region) {
   }
   replace_uses(region, replacement);
   // The folded nodes go now, so that a second run finds nothing to do.
-  std::erase_if(region.nodes, [&](const auto& node) { return !node->results.empty() && replacement.contains(node->results[0].get()); });
+  std::erase_if(region.nodes, [&](const auto& node) {
+    return !node->results.empty() && replacement.contains(node->results[0].get());
+  });
   return changed;
 }
 

@@ -9,17 +9,32 @@
 namespace selkie::tests {
 namespace {
 
+// seq(…), opt(…), tuple(…), Constructor(…) and @function(…), up to the bracket.
+bool parse_structure(ir::TextReader& in, SampleOperand& out) {
+  using Kind = SampleOperand::Kind;
+  if (in.accept("@")) {
+    out.kind = Kind::closure;
+    out.label = in.name();
+    return true;
+  }
+  ir::TextReader before = in;
+  std::string word = in.identifier();
+  if (dtype_from_name(word)) {
+    in = before;
+    return false;
+  }
+  out.kind = word == "seq" ? Kind::sequence : word == "opt" ? Kind::optional : word == "map" ? Kind::map : Kind::record;
+  if (out.kind == Kind::record && word != "tuple") out.label = word;
+  return true;
+}
+
 SampleOperand parse_operand(ir::TextReader& in) {
   SampleOperand out;
   if (in.accept("_")) {
     out.absent = true;
     return out;
   }
-  using Kind = SampleOperand::Kind;
-  if (in.accept("seq")) out.kind = Kind::sequence;
-  else if (in.accept("opt")) out.kind = Kind::optional;
-  else if (in.accept("map")) out.kind = Kind::map;
-  if (out.kind != Kind::tensor) {
+  if (parse_structure(in, out)) {
     out.type_text = "?";
     out.has_contents = true;
     in.expect("(");
@@ -49,6 +64,8 @@ HostValue SampleOperand::make(std::mt19937_64& random) const {
     for (const SampleOperand& item : items) sequence.items.push_back(item.make(random));
     if (kind == Kind::sequence) return sequence;
     if (kind == Kind::map) return Map{sequence.items.at(0).tensor(), sequence.items.at(1).tensor()};
+    if (kind == Kind::record) return Record{label, std::move(sequence.items)};
+    if (kind == Kind::closure) return Closure{label, std::move(sequence.items)};
     return Optional{sequence.items.empty() ? nullptr : std::make_shared<HostValue>(sequence.items[0])};
   }
   if (has_contents) return ir::TextReader(elements_text, "sample").elements(*dtype, dims);
@@ -83,8 +100,8 @@ std::unique_ptr<ir::Module> ParsedSample::module() const {
     names += fmt::format("{}%r{}", i ? ", " : "", i);
     types += i ? ", ?" : "?";
   }
-  std::string text = fmt::format("func @main({}) -> ({}) {{ {}{}{}({}) {} return {} }}", parameters, types, names,
-                                 results ? " = " : "", op->name, operand_names, rest, names);
+  std::string text = prelude + fmt::format(" func @main({}) -> ({}) {{ {}{}{}({}) {} return {} }}", parameters, types,
+                                           names, results ? " = " : "", op->name, operand_names, rest, names);
   auto module = ir::parse(text, ops::op_set(), "sample");
   ir::verify(*module);
   return module;
@@ -101,7 +118,9 @@ std::vector<HostValue> ParsedSample::inputs(uint64_t seed) const {
 ParsedSample parse_sample(const ir::OpDef& op, const ir::Sample& sample) {
   ParsedSample out;
   out.op = &op;
-  ir::TextReader in(sample.call, "sample");
+  size_t dollar = std::min(sample.call.find('$'), sample.call.size());
+  out.prelude = std::string(sample.call.substr(0, dollar));
+  ir::TextReader in(sample.call.substr(dollar), "sample");
   in.expect("$");
   in.expect("(");
   while (!in.accept(")")) {

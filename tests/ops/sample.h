@@ -14,19 +14,21 @@ namespace selkie::tests {
 // One operand of a sample: its text form, whether its contents are written out, and how to make it.
 struct SampleOperand {
   bool absent = false;
-  bool has_contents = false;      // written in the sample, not random
-  std::optional<DType> dtype;     // of a plain tensor
+  bool has_contents = false;   // written in the sample, not random
+  std::optional<DType> dtype;  // of a plain tensor
   Dims dims;
-  std::string type_text;          // of the parameter
-  std::string elements_text;      // "{1, 2}", or empty
-  std::vector<SampleOperand> items;  // of a sequence; keys and values of a map
-  enum class Kind { tensor, sequence, optional, map } kind = Kind::tensor;
+  std::string type_text;             // of the parameter
+  std::string elements_text;         // "{1, 2}", or empty
+  std::vector<SampleOperand> items;  // of a structure; keys and values of a map
+  std::string label;                 // of a record: its constructor; of a closure: its function
+  enum class Kind { tensor, sequence, optional, map, record, closure } kind = Kind::tensor;
 
   HostValue make(std::mt19937_64& random) const;
 };
 
 struct ParsedSample {
   const ir::OpDef* op = nullptr;
+  std::string prelude;  // functions and data types before the call
   std::vector<SampleOperand> operands;
   std::string rest;                     // attributes and regions
   std::vector<SampleOperand> expected;  // results, where the sample is a good one

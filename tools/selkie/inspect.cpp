@@ -1,5 +1,8 @@
 // selkie check, opt, ops and passes: commands that look at a model or at Selkie itself.
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
 #include <map>
 
 #include "commands.h"
@@ -12,8 +15,21 @@
 namespace selkie::cli {
 namespace {
 
+// Memory of this process that no file backs, in bytes; 0 where the system does not say.
+int64_t anonymous_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("RssAnon:")) return std::strtoll(line.c_str() + 8, nullptr, 10) * 1024;
+  return 0;
+}
+
 int check(const std::string& path, bool json) {
+  ops::op_set();  // made before the clock starts: it is not the model's
+  int64_t bytes_before = anonymous_bytes();
+  auto start = std::chrono::steady_clock::now();
   auto module = load_model(path);
+  double import_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  int64_t import_bytes = std::max<int64_t>(0, anonymous_bytes() - bytes_before);
   const ir::Function& main = module->main();
   std::map<std::string_view, int64_t> counts;
   int64_t nodes = 0;
@@ -28,23 +44,32 @@ int check(const std::string& path, bool json) {
   auto types = [&](auto&& names, auto&& type_of, size_t count) {
     std::string out;
     for (size_t i = 0; i < count; ++i)
-      out += json ? fmt::format("{}{{\"name\": {}, \"type\": {}}}", i ? ", " : "", json_quote(names(i)), json_quote(to_string(type_of(i))))
+      out += json ? fmt::format("{}{{\"name\": {}, \"type\": {}}}", i ? ", " : "", json_quote(names(i)),
+                                json_quote(to_string(type_of(i))))
                   : fmt::format("  {}: {}\n", names(i), to_string(type_of(i)));
     return out;
   };
   const auto& parameters = main.body.parameters;
-  std::string inputs = types([&](size_t i) { return parameters[i]->name; }, [&](size_t i) { return parameters[i]->type; }, parameters.size());
-  std::string outputs = types([&](size_t i) { return main.result_names[i]; }, [&](size_t i) { return main.result_types[i]; }, main.result_types.size());
+  std::string inputs = types([&](size_t i) { return parameters[i]->name; },
+                             [&](size_t i) { return parameters[i]->type; }, parameters.size());
+  std::string outputs = types([&](size_t i) { return main.result_names[i]; },
+                              [&](size_t i) { return main.result_types[i]; }, main.result_types.size());
   if (json) {
     std::string ops;
-    for (const auto& [name, count] : counts) ops += fmt::format("{}{}: {}", ops.empty() ? "" : ", ", json_quote(name), count);
-    fmt::print("{{\"inputs\": [{}], \"outputs\": [{}], \"nodes\": {}, \"functions\": {}, \"constants\": {}, \"constant_bytes\": {}, \"operators\": {{{}}}}}\n",
-               inputs, outputs, nodes, module->functions().size(), module->constants().size(), bytes, ops);
+    for (const auto& [name, count] : counts)
+      ops += fmt::format("{}{}: {}", ops.empty() ? "" : ", ", json_quote(name), count);
+    fmt::print(
+        "{{\"inputs\": [{}], \"outputs\": [{}], \"nodes\": {}, \"functions\": {}, \"constants\": {}, "
+        "\"constant_bytes\": {}, \"operators\": {{{}}}, "
+        "\"import_ms\": {:.3f}, \"import_anonymous_bytes\": {}}}\n",
+        inputs, outputs, nodes, module->functions().size(), module->constants().size(), bytes, ops, import_ms,
+        import_bytes);
     return 0;
   }
-  fmt::print("{} is valid: {} nodes in {} functions, {} constants of {} bytes\ninputs:\n{}outputs:\n{}operators:\n", path, nodes,
-             module->functions().size(), module->constants().size(), bytes, inputs, outputs);
+  fmt::print("{} is valid: {} nodes in {} functions, {} constants of {} bytes\ninputs:\n{}outputs:\n{}operators:\n",
+             path, nodes, module->functions().size(), module->constants().size(), bytes, inputs, outputs);
   for (const auto& [name, count] : counts) fmt::print("  {:6} {}\n", count, name);
+  fmt::print("import: {:.3f} ms, {} bytes of memory beside the mapped file\n", import_ms, import_bytes);
   return 0;
 }
 

@@ -1,0 +1,23 @@
+# Libraries that decode images (ADR 0005). Each is optional: without it, images of its kind are a user error.
+function(selkie_image_codec format header suffixes library)
+  find_path(${format}_INCLUDE ${header} PATH_SUFFIXES ${suffixes})
+  find_library(${format}_LIBRARY ${library})
+  mark_as_advanced(${format}_INCLUDE ${format}_LIBRARY)
+  if(${format}_INCLUDE AND ${format}_LIBRARY)
+    string(TOUPPER ${format} upper)
+    set_source_files_properties(src/ops/image/${format}.cpp PROPERTIES COMPILE_DEFINITIONS SELKIE_WITH_${upper})
+    # The compiler's own folders must not be named again: that changes their order.
+    if(NOT ${format}_INCLUDE IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+      set_source_files_properties(src/ops/image/${format}.cpp PROPERTIES INCLUDE_DIRECTORIES ${${format}_INCLUDE})
+    endif()
+    target_link_libraries(selkie_ops PRIVATE ${${format}_LIBRARY})
+  else()
+    message(STATUS "${library} not found: ${format} images cannot be decoded")
+  endif()
+endfunction()
+
+selkie_image_codec(jpeg jpeglib.h "" jpeg)
+selkie_image_codec(jpeg2000 openjpeg.h "openjpeg-2.5;openjpeg-2.4" openjp2)
+selkie_image_codec(png png.h "" png)
+selkie_image_codec(tiff tiffio.h "" tiff)
+selkie_image_codec(webp webp/decode.h "" webp)
