@@ -9,7 +9,7 @@
 namespace selkie::tests {
 namespace {
 
-// seq(…), opt(…), tuple(…), Constructor(…) and @function(…), up to the bracket.
+// seq(…), opt(…), map(keys, values), tuple(…), Constructor(…) and @function(…), up to the bracket.
 bool parse_structure(ir::TextReader& in, SampleOperand& out) {
   using Kind = SampleOperand::Kind;
   if (in.accept("@")) {
@@ -23,7 +23,7 @@ bool parse_structure(ir::TextReader& in, SampleOperand& out) {
     in = before;
     return false;
   }
-  out.kind = word == "seq" ? Kind::sequence : word == "opt" ? Kind::optional : Kind::record;
+  out.kind = word == "seq" ? Kind::sequence : word == "opt" ? Kind::optional : word == "map" ? Kind::map : Kind::record;
   if (out.kind == Kind::record && word != "tuple") out.label = word;
   return true;
 }
@@ -63,6 +63,7 @@ HostValue SampleOperand::make(std::mt19937_64& random) const {
     Sequence sequence;
     for (const SampleOperand& item : items) sequence.items.push_back(item.make(random));
     if (kind == Kind::sequence) return sequence;
+    if (kind == Kind::map) return Map{sequence.items.at(0).tensor(), sequence.items.at(1).tensor()};
     if (kind == Kind::record) return Record{label, std::move(sequence.items)};
     if (kind == Kind::closure) return Closure{label, std::move(sequence.items)};
     return Optional{sequence.items.empty() ? nullptr : std::make_shared<HostValue>(sequence.items[0])};

@@ -21,7 +21,7 @@ struct SampleOperand {
   std::string elements_text;         // "{1, 2}", or empty
   std::vector<SampleOperand> items;  // of a structure
   std::string label;                 // of a record: its constructor; of a closure: its function
-  enum class Kind { tensor, sequence, optional, record, closure } kind = Kind::tensor;
+  enum class Kind { tensor, sequence, optional, map, record, closure } kind = Kind::tensor;
 
   HostValue make(std::mt19937_64& random) const;
 };
