@@ -9,7 +9,7 @@
 namespace selkie::tests {
 namespace {
 
-// seq(…), opt(…), tuple(…), Constructor(…) and @function(…), up to the bracket.
+// seq(…), opt(…), map(keys, values), tuple(…), Constructor(…) and @function(…), up to the bracket.
 bool parse_structure(ir::TextReader& in, SampleOperand& out) {
   using Kind = SampleOperand::Kind;
   if (in.accept("@")) {
