@@ -11,8 +11,10 @@ To convert(const From& value) {
   if constexpr (std::is_same_v<To, From>) {
     return value;
   } else if constexpr (std::is_same_v<To, std::complex<double>>) {
-    if constexpr (std::is_same_v<From, std::complex<float>>) return {value.real(), value.imag()};
-    else return {static_cast<double>(value), 0.0};
+    if constexpr (std::is_same_v<From, std::complex<float>>)
+      return {value.real(), value.imag()};
+    else
+      return {static_cast<double>(value), 0.0};
   } else if constexpr (std::is_same_v<From, std::complex<float>> || std::is_same_v<From, std::complex<double>>) {
     return convert<To>(value.real());
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
@@ -87,27 +89,43 @@ std::vector<T> widen(const Tensor& tensor) {
     return {tensor.values<std::string>().begin(), tensor.values<std::string>().end()};
   } else {
     switch (tensor.dtype()) {
-      case DType::f32: return copy_as<T, float>(tensor);
-      case DType::f64: return copy_as<T, double>(tensor);
+      case DType::f32:
+        return copy_as<T, float>(tensor);
+      case DType::f64:
+        return copy_as<T, double>(tensor);
       case DType::i8:
       case DType::i4:
-      case DType::i2: return copy_as<T, int8_t>(tensor);
+      case DType::i2:
+        return copy_as<T, int8_t>(tensor);
       case DType::u8:
       case DType::u4:
-      case DType::u2: return copy_as<T, uint8_t>(tensor);
-      case DType::i16: return copy_as<T, int16_t>(tensor);
-      case DType::u16: return copy_as<T, uint16_t>(tensor);
-      case DType::i32: return copy_as<T, int32_t>(tensor);
-      case DType::u32: return copy_as<T, uint32_t>(tensor);
-      case DType::i64: return copy_as<T, int64_t>(tensor);
-      case DType::u64: return copy_as<T, uint64_t>(tensor);
-      case DType::boolean: return copy_as<T, uint8_t>(tensor);
-      case DType::c64: return copy_as<T, std::complex<float>>(tensor);
-      case DType::c128: return copy_as<T, std::complex<double>>(tensor);
+      case DType::u2:
+        return copy_as<T, uint8_t>(tensor);
+      case DType::i16:
+        return copy_as<T, int16_t>(tensor);
+      case DType::u16:
+        return copy_as<T, uint16_t>(tensor);
+      case DType::i32:
+        return copy_as<T, int32_t>(tensor);
+      case DType::u32:
+        return copy_as<T, uint32_t>(tensor);
+      case DType::i64:
+        return copy_as<T, int64_t>(tensor);
+      case DType::u64:
+        return copy_as<T, uint64_t>(tensor);
+      case DType::boolean:
+        return copy_as<T, uint8_t>(tensor);
+      case DType::c64:
+        return copy_as<T, std::complex<float>>(tensor);
+      case DType::c128:
+        return copy_as<T, std::complex<double>>(tensor);
       case DType::f16:
-      case DType::bf16: return decode_as<T, uint16_t>(tensor);
-      case DType::str: fail("a tensor of strings is not one of numbers");
-      default: return decode_as<T, uint8_t>(tensor);
+      case DType::bf16:
+        return decode_as<T, uint16_t>(tensor);
+      case DType::str:
+        fail("a tensor of strings is not one of numbers");
+      default:
+        return decode_as<T, uint8_t>(tensor);
     }
   }
 }
@@ -121,33 +139,68 @@ Tensor narrow(std::span<const T> values, DType dtype, Dims dims) {
     std::copy(values.begin(), values.end(), out.mutable_data<std::string>());
   } else {
     switch (dtype) {
-      case DType::f32: store_as<float>(values, out); break;
-      case DType::f64: store_as<double>(values, out); break;
-      case DType::i8: store_as<int8_t>(values, out); break;
-      case DType::u8: store_as<uint8_t>(values, out); break;
-      case DType::i16: store_as<int16_t>(values, out); break;
-      case DType::u16: store_as<uint16_t>(values, out); break;
-      case DType::i32: store_as<int32_t>(values, out); break;
-      case DType::u32: store_as<uint32_t>(values, out); break;
-      case DType::i64: store_as<int64_t>(values, out); break;
-      case DType::u64: store_as<uint64_t>(values, out); break;
+      case DType::f32:
+        store_as<float>(values, out);
+        break;
+      case DType::f64:
+        store_as<double>(values, out);
+        break;
+      case DType::i8:
+        store_as<int8_t>(values, out);
+        break;
+      case DType::u8:
+        store_as<uint8_t>(values, out);
+        break;
+      case DType::i16:
+        store_as<int16_t>(values, out);
+        break;
+      case DType::u16:
+        store_as<uint16_t>(values, out);
+        break;
+      case DType::i32:
+        store_as<int32_t>(values, out);
+        break;
+      case DType::u32:
+        store_as<uint32_t>(values, out);
+        break;
+      case DType::i64:
+        store_as<int64_t>(values, out);
+        break;
+      case DType::u64:
+        store_as<uint64_t>(values, out);
+        break;
       case DType::i4:
-      case DType::i2: wrap_as<int8_t>(values, out); break;
+      case DType::i2:
+        wrap_as<int8_t>(values, out);
+        break;
       case DType::u4:
-      case DType::u2: wrap_as<uint8_t>(values, out); break;
-      case DType::boolean: store_as<bool>(values, out); break;
-      case DType::c64: store_as<std::complex<float>>(values, out); break;
-      case DType::c128: store_as<std::complex<double>>(values, out); break;
+      case DType::u2:
+        wrap_as<uint8_t>(values, out);
+        break;
+      case DType::boolean:
+        store_as<bool>(values, out);
+        break;
+      case DType::c64:
+        store_as<std::complex<float>>(values, out);
+        break;
+      case DType::c128:
+        store_as<std::complex<double>>(values, out);
+        break;
       case DType::f16:
-      case DType::bf16: encode_as<uint16_t>(values, out); break;
-      case DType::str: fail("numbers cannot be stored as strings");
-      default: encode_as<uint8_t>(values, out); break;
+      case DType::bf16:
+        encode_as<uint16_t>(values, out);
+        break;
+      case DType::str:
+        fail("numbers cannot be stored as strings");
+      default:
+        encode_as<uint8_t>(values, out);
+        break;
     }
   }
   return out;
 }
 
-#define SELKIE_WIDE(T)                            \
+#define SELKIE_WIDE(T)                             \
   template std::vector<T> widen<T>(const Tensor&); \
   template Tensor narrow<T>(std::span<const T>, DType, Dims);
 SELKIE_WIDE(float)

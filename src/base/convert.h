@@ -36,11 +36,16 @@ struct TypeTag {
 template <class F>
 decltype(auto) dispatch_wide(DType dtype, F&& f) {
   switch (info(dtype).cls) {
-    case DTypeClass::floating: return f(TypeTag<double>{});
-    case DTypeClass::signed_integer: return f(TypeTag<int64_t>{});
-    case DTypeClass::complex: return f(TypeTag<std::complex<double>>{});
-    case DTypeClass::string: return f(TypeTag<std::string>{});
-    default: return f(TypeTag<uint64_t>{});
+    case DTypeClass::floating:
+      return f(TypeTag<double>{});
+    case DTypeClass::signed_integer:
+      return f(TypeTag<int64_t>{});
+    case DTypeClass::complex:
+      return f(TypeTag<std::complex<double>>{});
+    case DTypeClass::string:
+      return f(TypeTag<std::string>{});
+    default:
+      return f(TypeTag<uint64_t>{});
   }
 }
 
@@ -48,11 +53,15 @@ decltype(auto) dispatch_wide(DType dtype, F&& f) {
 template <class F>
 decltype(auto) dispatch_number(DType dtype, F&& f) {
   switch (info(dtype).cls) {
-    case DTypeClass::floating: return f(TypeTag<double>{});
-    case DTypeClass::signed_integer: return f(TypeTag<int64_t>{});
+    case DTypeClass::floating:
+      return f(TypeTag<double>{});
+    case DTypeClass::signed_integer:
+      return f(TypeTag<int64_t>{});
     case DTypeClass::unsigned_integer:
-    case DTypeClass::boolean: return f(TypeTag<uint64_t>{});
-    default: fail("elements of type {} are not numbers here", name(dtype));
+    case DTypeClass::boolean:
+      return f(TypeTag<uint64_t>{});
+    default:
+      fail("elements of type {} are not numbers here", name(dtype));
   }
 }
 
@@ -65,11 +74,16 @@ template <class F>
 decltype(auto) dispatch_storage(DType dtype, F&& f) {
   if (dtype == DType::str) return f(TypeTag<std::string>{});
   switch (element_size(dtype)) {
-    case 1: return f(TypeTag<uint8_t>{});
-    case 2: return f(TypeTag<uint16_t>{});
-    case 4: return f(TypeTag<uint32_t>{});
-    case 8: return f(TypeTag<uint64_t>{});
-    default: return f(TypeTag<Bytes16>{});
+    case 1:
+      return f(TypeTag<uint8_t>{});
+    case 2:
+      return f(TypeTag<uint16_t>{});
+    case 4:
+      return f(TypeTag<uint32_t>{});
+    case 8:
+      return f(TypeTag<uint64_t>{});
+    default:
+      return f(TypeTag<Bytes16>{});
   }
 }
 

@@ -11,8 +11,32 @@ namespace selkie {
 
 // The enumerators' values are ONNX's TensorProto.DataType.
 enum class DType : uint8_t {
-  f32 = 1, u8, i8, u16, i16, i32, i64, str, boolean, f16, f64, u32, u64, c64, c128, bf16,
-  f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, u4, i4, f4e2m1, f8e8m0, u2, i2,
+  f32 = 1,
+  u8,
+  i8,
+  u16,
+  i16,
+  i32,
+  i64,
+  str,
+  boolean,
+  f16,
+  f64,
+  u32,
+  u64,
+  c64,
+  c128,
+  bf16,
+  f8e4m3fn,
+  f8e4m3fnuz,
+  f8e5m2,
+  f8e5m2fnuz,
+  u4,
+  i4,
+  f4e2m1,
+  f8e8m0,
+  u2,
+  i2,
 };
 
 enum class DTypeClass : uint8_t { floating, signed_integer, unsigned_integer, boolean, complex, string };
@@ -21,7 +45,7 @@ struct DTypeInfo {
   DType dtype;
   std::string_view name;  // as printed in the text form
   DTypeClass cls;
-  uint8_t bits;           // of one element as stored in a file; 0 for strings
+  uint8_t bits;  // of one element as stored in a file; 0 for strings
 };
 
 // All dtypes in the order of the enumeration.
@@ -75,8 +99,8 @@ inline constexpr DTypeSet indices{DType::i32, DType::i64};
 inline constexpr DTypeSet i64{DType::i64};
 inline constexpr DTypeSet f32{DType::f32};
 inline constexpr DTypeSet numeric = floats | ints;
-inline constexpr DTypeSet all = numeric | float8 | small_ints | boolean | string | complex |
-                                DTypeSet{DType::f4e2m1, DType::f8e8m0};
+inline constexpr DTypeSet all =
+    numeric | float8 | small_ints | boolean | string | complex | DTypeSet{DType::f4e2m1, DType::f8e8m0};
 }  // namespace dtypes
 
 }  // namespace selkie

@@ -11,10 +11,10 @@ namespace {
 
 // How the codes beyond the finite numbers are used.
 enum class Specials : uint8_t {
-  ieee,       // the top exponent holds infinity and NaN
-  nan_only,   // all-ones is NaN, no infinity (…fn)
-  uz,         // the code of negative zero is NaN, no infinity (…fnuz)
-  none,       // every code is a number
+  ieee,      // the top exponent holds infinity and NaN
+  nan_only,  // all-ones is NaN, no infinity (…fn)
+  uz,        // the code of negative zero is NaN, no infinity (…fnuz)
+  none,      // every code is a number
 };
 
 struct Format {
@@ -26,14 +26,23 @@ struct Format {
 
 Format format_of(DType dtype) {
   switch (dtype) {
-    case DType::f16: return {5, 10, 15, Specials::ieee};
-    case DType::bf16: return {8, 7, 127, Specials::ieee};
-    case DType::f8e4m3fn: return {4, 3, 7, Specials::nan_only};
-    case DType::f8e4m3fnuz: return {4, 3, 8, Specials::uz};
-    case DType::f8e5m2: return {5, 2, 15, Specials::ieee};
-    case DType::f8e5m2fnuz: return {5, 2, 16, Specials::uz};
-    case DType::f4e2m1: return {2, 1, 1, Specials::none};
-    default: CHECK(false, "{} is not a narrow float", name(dtype)); return {};
+    case DType::f16:
+      return {5, 10, 15, Specials::ieee};
+    case DType::bf16:
+      return {8, 7, 127, Specials::ieee};
+    case DType::f8e4m3fn:
+      return {4, 3, 7, Specials::nan_only};
+    case DType::f8e4m3fnuz:
+      return {4, 3, 8, Specials::uz};
+    case DType::f8e5m2:
+      return {5, 2, 15, Specials::ieee};
+    case DType::f8e5m2fnuz:
+      return {5, 2, 16, Specials::uz};
+    case DType::f4e2m1:
+      return {2, 1, 1, Specials::none};
+    default:
+      CHECK(false, "{} is not a narrow float", name(dtype));
+      return {};
   }
 }
 
@@ -48,10 +57,14 @@ uint32_t sign_bit(const Format& f) { return 1u << (f.exponent_bits + f.mantissa_
 
 uint32_t nan_code(const Format& f) {
   switch (f.specials) {
-    case Specials::ieee: return max_code(f) + 1 + (1u << (f.mantissa_bits - 1));
-    case Specials::nan_only: return max_code(f) + 1;
-    case Specials::uz: return sign_bit(f);
-    case Specials::none: return 0;
+    case Specials::ieee:
+      return max_code(f) + 1 + (1u << (f.mantissa_bits - 1));
+    case Specials::nan_only:
+      return max_code(f) + 1;
+    case Specials::uz:
+      return sign_bit(f);
+    case Specials::none:
+      return 0;
   }
   return 0;
 }

@@ -15,7 +15,7 @@ namespace selkie {
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) fail("cannot open '{}': {}", path, std::strerror(errno));
-  struct stat status {};
+  struct stat status{};
   bool regular = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
   void* memory = nullptr;
   if (regular && status.st_size > 0)

@@ -27,7 +27,8 @@ int64_t element_count(std::span<const int64_t> dims) {
   bool zero = std::find(dims.begin(), dims.end(), 0) != dims.end();
   for (int64_t d : dims) {
     if (d < 0) fail("dimension {} of {} is negative", d, to_string(dims));
-    if (!zero && __builtin_mul_overflow(count, d, &count)) fail("a tensor of shape {} has too many elements", to_string(dims));
+    if (!zero && __builtin_mul_overflow(count, d, &count))
+      fail("a tensor of shape {} has too many elements", to_string(dims));
   }
   return zero ? 0 : count;
 }
@@ -64,11 +65,11 @@ Tensor::Tensor(DType dtype, Dims dims) : dtype_(dtype), dims_(std::move(dims)), 
     throw;
   }
   if (dtype == DType::str) {
-    auto strings = std::shared_ptr<std::string[]>(new std::string[static_cast<size_t>(count_)],
-                                                  [budget, bytes](std::string* p) {
-                                                    delete[] p;
-                                                    budget->refund(bytes);
-                                                  });
+    auto strings =
+        std::shared_ptr<std::string[]>(new std::string[static_cast<size_t>(count_)], [budget, bytes](std::string* p) {
+          delete[] p;
+          budget->refund(bytes);
+        });
     data_ = std::shared_ptr<const std::byte>(strings, reinterpret_cast<const std::byte*>(strings.get()));
     return;
   }

@@ -29,7 +29,8 @@ class Binder {
       case Kind::map:
         if (!value.is_map()) wrong_kind();
         return;
-      default: return;
+      default:
+        return;
     }
   }
 
@@ -52,16 +53,15 @@ class Binder {
   };
 
   // Items of a sequence may differ in shape, so their symbols bind nothing.
-  static ir::Type element_of(const ir::Type& type) {
-    return type.is_tensor() ? ir::Type::tensor(type.dtype) : type;
-  }
+  static ir::Type element_of(const ir::Type& type) { return type.is_tensor() ? ir::Type::tensor(type.dtype) : type; }
 
   void bind_tensor(const std::string& name, const ir::Type& type, const Tensor& tensor) {
     if (tensor.dtype() != type.dtype)
       fail("input '{}' must be of type {}, but is of {}", name, selkie::name(type.dtype), selkie::name(tensor.dtype()));
     if (!type.dims) return;
     if (type.dims->size() != tensor.dims().size())
-      fail("input '{}' must have rank {} ({}), but has shape {}", name, type.dims->size(), to_string(type), to_string(tensor.dims()));
+      fail("input '{}' must have rank {} ({}), but has shape {}", name, type.dims->size(), to_string(type),
+           to_string(tensor.dims()));
     for (size_t i = 0; i < type.dims->size(); ++i) bind_dim(name, i, (*type.dims)[i], tensor.dims()[i]);
   }
 

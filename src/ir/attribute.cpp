@@ -6,9 +6,9 @@
 namespace selkie::ir {
 
 std::string_view name(AttrKind kind) {
-  static constexpr std::array<std::string_view, 9> names{"an integer",         "a float",           "a string",
-                                                         "a list of integers", "a list of floats",  "a list of strings",
-                                                         "a tensor",           "a type",            "a function"};
+  static constexpr std::array<std::string_view, 9> names{"an integer",         "a float",          "a string",
+                                                         "a list of integers", "a list of floats", "a list of strings",
+                                                         "a tensor",           "a type",           "a function"};
   return names[static_cast<size_t>(kind)];
 }
 
@@ -19,9 +19,12 @@ const Attribute* Attributes::find(std::string_view name) const {
 }
 
 void Attributes::set(std::string_view name, Attribute value) {
-  auto at = std::lower_bound(items_.begin(), items_.end(), name, [](const auto& item, auto n) { return item.first < n; });
-  if (at != items_.end() && at->first == name) at->second = std::move(value);
-  else items_.emplace(at, std::string(name), std::move(value));
+  auto at =
+      std::lower_bound(items_.begin(), items_.end(), name, [](const auto& item, auto n) { return item.first < n; });
+  if (at != items_.end() && at->first == name)
+    at->second = std::move(value);
+  else
+    items_.emplace(at, std::string(name), std::move(value));
 }
 
 void Attributes::erase(std::string_view name) {

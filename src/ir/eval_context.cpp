@@ -32,11 +32,16 @@ namespace {
 
 bool container_matches(Container container, const HostValue& value) {
   switch (container) {
-    case Container::tensor: return value.is_tensor();
-    case Container::seq: return value.is_sequence();
-    case Container::opt: return value.is_optional();
-    case Container::map: return value.is_map();
-    case Container::any: return true;
+    case Container::tensor:
+      return value.is_tensor();
+    case Container::seq:
+      return value.is_sequence();
+    case Container::opt:
+      return value.is_optional();
+    case Container::map:
+      return value.is_map();
+    case Container::any:
+      return true;
   }
   return false;
 }

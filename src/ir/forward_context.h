@@ -16,8 +16,13 @@ class ForwardContext {
   ForwardContext(const OpDef& op, const Attributes& attrs, std::span<const Type> operands,
                  std::span<const std::optional<SymElements>> contents, size_t result_count, sym::Context& symbols,
                  sym::Facts& facts)
-      : op_(op), attrs_(attrs), operands_(operands), contents_(contents), result_count_(result_count),
-        symbols_(symbols), facts_(facts) {}
+      : op_(op),
+        attrs_(attrs),
+        operands_(operands),
+        contents_(contents),
+        result_count_(result_count),
+        symbols_(symbols),
+        facts_(facts) {}
 
   size_t operand_count() const { return operands_.size(); }
   size_t result_count() const { return result_count_; }

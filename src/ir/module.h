@@ -24,8 +24,8 @@ struct Region;
 struct Value {
   std::string name;  // from the source; need not be unique
   Type type;
-  Node* node = nullptr;              // the node whose result this is,
-  const Region* region = nullptr;    // or the region whose parameter it is,
+  Node* node = nullptr;                // the node whose result this is,
+  const Region* region = nullptr;      // or the region whose parameter it is,
   const Constant* constant = nullptr;  // or the constant that it names
 };
 

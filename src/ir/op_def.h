@@ -39,7 +39,9 @@ class Hook {
 
   explicit operator bool() const { return static_cast<bool>(function_); }
   std::string_view reason() const { return reason_; }
-  decltype(auto) operator()(typename std::function<Signature>::argument_type context) const { return function_(context); }
+  decltype(auto) operator()(typename std::function<Signature>::argument_type context) const {
+    return function_(context);
+  }
 
  private:
   std::function<Signature> function_;
@@ -112,7 +114,7 @@ std::string_view name(Mapping mapping);
 
 // Where an operator comes from in ONNX; no name: an operator of Selkie's own.
 struct OnnxName {
-  std::string_view domain;         // "" is ai.onnx
+  std::string_view domain;  // "" is ai.onnx
   std::string_view name;
   std::vector<int> versions = {};  // the opset versions in which ONNX changed it
 };
@@ -133,7 +135,7 @@ struct Sample {
 struct OpDef {
   std::string_view name;  // in the text form
   OnnxName onnx;
-  std::string_view doc;   // one sentence
+  std::string_view doc;  // one sentence
   std::vector<Operand> operands;
   std::vector<Result> results;
   std::vector<AttrDef> attrs = {};

@@ -12,10 +12,14 @@ class Parser {
 
   std::unique_ptr<Module> run() {
     while (!reader_.at_end()) {
-      if (reader_.accept("data")) data_type();
-      else if (reader_.accept("const")) constant();
-      else if (reader_.accept("func")) function();
-      else reader_.fail_here("'data', 'const' or 'func' expected");
+      if (reader_.accept("data"))
+        data_type();
+      else if (reader_.accept("const"))
+        constant();
+      else if (reader_.accept("func"))
+        function();
+      else
+        reader_.fail_here("'data', 'const' or 'func' expected");
     }
     return std::move(module_);
   }
@@ -60,8 +64,10 @@ class Parser {
     c.value.type = declared;
     c.dtype = declared.dtype;
     c.dims = dims;
-    if (reader_.accept("file")) external(c);
-    else c.in_memory = reader_.elements(declared.dtype, std::move(dims));
+    if (reader_.accept("file"))
+      external(c);
+    else
+      c.in_memory = reader_.elements(declared.dtype, std::move(dims));
   }
 
   void external(Constant& c) {
@@ -81,7 +87,8 @@ class Parser {
     c.raw = bytes.subspan(static_cast<size_t>(offset), static_cast<size_t>(size));
     int64_t count = element_count(c.dims);
     int64_t bits = info(c.dtype).bits;
-    if (count > size * 8 / bits) reader_.fail_here(fmt::format("{} bytes are too few for {}", size, to_string(c.value.type)));
+    if (count > size * 8 / bits)
+      reader_.fail_here(fmt::format("{} bytes are too few for {}", size, to_string(c.value.type)));
   }
 
   void function() {
@@ -262,10 +269,10 @@ class Parser {
       if (items.back().index() != items.front().index()) reader_.fail_here("a list holds one kind of item");
     }
     // An empty list says nothing about its items; the record does.
-    AttrKind kind = !items.empty() ? kind_of(items[0])
-                    : declared == AttrKind::reals   ? AttrKind::real
-                    : declared == AttrKind::texts   ? AttrKind::text
-                                                    : AttrKind::integer;
+    AttrKind kind = !items.empty()                ? kind_of(items[0])
+                    : declared == AttrKind::reals ? AttrKind::real
+                    : declared == AttrKind::texts ? AttrKind::text
+                                                  : AttrKind::integer;
     auto collect = [&]<class T>(std::vector<T> out) {
       for (Attribute& item : items) out.push_back(std::get<T>(std::move(item)));
       return Attribute(std::move(out));

@@ -9,8 +9,8 @@
 
 namespace selkie::ir {
 
-// Parses a module over the operators of `ops`. `file` is what messages call the text. Throws Error with file:line:column.
-// The result is well formed, but not verified.
+// Parses a module over the operators of `ops`. `file` is what messages call the text. Throws Error with
+// file:line:column. The result is well formed, but not verified.
 std::unique_ptr<Module> parse(std::string_view text, const OpSet& ops, const std::string& file = "text");
 
 }  // namespace selkie::ir

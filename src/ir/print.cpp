@@ -99,13 +99,19 @@ class Printer {
     return std::visit(
         [](const auto& value) -> std::string {
           using T = std::decay_t<decltype(value)>;
-          if constexpr (std::is_same_v<T, int64_t>) return fmt::format("{}", value);
-          else if constexpr (std::is_same_v<T, float>) return spell_float(value);
-          else if constexpr (std::is_same_v<T, std::string>) return quote(value);
+          if constexpr (std::is_same_v<T, int64_t>)
+            return fmt::format("{}", value);
+          else if constexpr (std::is_same_v<T, float>)
+            return spell_float(value);
+          else if constexpr (std::is_same_v<T, std::string>)
+            return quote(value);
           else if constexpr (std::is_same_v<T, Tensor>) {
-            return fmt::format("{}{}{}", selkie::name(value.dtype()), selkie::to_string(value.dims()), spell_elements(value));
-          } else if constexpr (std::is_same_v<T, Type>) return to_string(value);
-          else if constexpr (std::is_same_v<T, FunctionRef>) return "@" + spell_name(value.name);
+            return fmt::format("{}{}{}", selkie::name(value.dtype()), selkie::to_string(value.dims()),
+                               spell_elements(value));
+          } else if constexpr (std::is_same_v<T, Type>)
+            return to_string(value);
+          else if constexpr (std::is_same_v<T, FunctionRef>)
+            return "@" + spell_name(value.name);
           else {
             std::string out;
             for (const auto& item : value) out += (out.empty() ? "" : ", ") + spell(Attribute(item));
@@ -121,7 +127,8 @@ class Printer {
     std::string call = std::string(n.op->name) + "(" + uses(n.operands) + ")";
     if (!n.attrs.empty()) {
       std::string attrs;
-      for (const auto& [key, value] : n.attrs) attrs += (attrs.empty() ? "" : ", ") + spell_name(key) + " = " + spell(value);
+      for (const auto& [key, value] : n.attrs)
+        attrs += (attrs.empty() ? "" : ", ") + spell_name(key) + " = " + spell(value);
       call += " {" + attrs + "}";
     }
     if (!n.source.empty()) call += " from " + quote(n.source);

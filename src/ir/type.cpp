@@ -24,7 +24,8 @@ Type Type::function(std::vector<Type> parameters, std::vector<Type> results) {
 
 std::string to_string(const Type& type) {
   switch (type.kind) {
-    case Type::Kind::unknown: return "?";
+    case Type::Kind::unknown:
+      return "?";
     case Type::Kind::tensor: {
       std::string out(name(type.dtype));
       if (!type.dims) return out + "[*]";
@@ -32,14 +33,19 @@ std::string to_string(const Type& type) {
       for (size_t i = 0; i < type.dims->size(); ++i) out += (i > 0 ? ", " : "") + sym::to_string((*type.dims)[i]);
       return out + ']';
     }
-    case Type::Kind::seq: return "seq<" + to_string(type.parts[0]) + ">";
-    case Type::Kind::opt: return "opt<" + to_string(type.parts[0]) + ">";
-    case Type::Kind::map: return fmt::format("map<{}, {}>", name(type.dtype), to_string(type.parts[0]));
-    case Type::Kind::tuple: return "(" + join(type.parts, 0, type.parts.size()) + ")";
+    case Type::Kind::seq:
+      return "seq<" + to_string(type.parts[0]) + ">";
+    case Type::Kind::opt:
+      return "opt<" + to_string(type.parts[0]) + ">";
+    case Type::Kind::map:
+      return fmt::format("map<{}, {}>", name(type.dtype), to_string(type.parts[0]));
+    case Type::Kind::tuple:
+      return "(" + join(type.parts, 0, type.parts.size()) + ")";
     case Type::Kind::function:
       return "fn(" + join(type.parts, 0, type.parameter_count) + ") -> (" +
              join(type.parts, type.parameter_count, type.parts.size()) + ")";
-    case Type::Kind::data: return type.name;
+    case Type::Kind::data:
+      return type.name;
   }
   CHECK(false);
   return {};

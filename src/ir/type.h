@@ -16,11 +16,11 @@ struct Type {
   enum class Kind : uint8_t { unknown, tensor, seq, opt, map, tuple, function, data };
 
   Kind kind = Kind::unknown;
-  DType dtype = DType::f32;       // tensor: its elements; map: its keys
-  std::optional<SymDims> dims;    // tensor: nothing if not even the rank is known
-  std::vector<Type> parts;        // seq, opt, map: one; tuple: all; function: parameters, then results
-  size_t parameter_count = 0;     // function
-  std::string name;               // data
+  DType dtype = DType::f32;     // tensor: its elements; map: its keys
+  std::optional<SymDims> dims;  // tensor: nothing if not even the rank is known
+  std::vector<Type> parts;      // seq, opt, map: one; tuple: all; function: parameters, then results
+  size_t parameter_count = 0;   // function
+  std::string name;             // data
 
   static Type tensor(DType dtype, std::optional<SymDims> dims = std::nullopt) {
     return {.kind = Kind::tensor, .dtype = dtype, .dims = std::move(dims)};

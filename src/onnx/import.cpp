@@ -111,12 +111,18 @@ class Importer {
     using Kind = TypeProto::Kind;
     auto element = [&] { return proto.element ? type_of(*proto.element, name) : ir::Type{}; };
     switch (proto.kind) {
-      case Kind::none: return {};
-      case Kind::sequence: return ir::Type::seq(element());
-      case Kind::optional: return ir::Type::opt(element());
-      case Kind::map: return ir::Type::map(dtype_from_onnx(proto.elem_type).value_or(DType::i64), element());
-      case Kind::sparse_tensor: fail("sparse tensors as inputs or outputs are not supported");
-      case Kind::tensor: break;
+      case Kind::none:
+        return {};
+      case Kind::sequence:
+        return ir::Type::seq(element());
+      case Kind::optional:
+        return ir::Type::opt(element());
+      case Kind::map:
+        return ir::Type::map(dtype_from_onnx(proto.elem_type).value_or(DType::i64), element());
+      case Kind::sparse_tensor:
+        fail("sparse tensors as inputs or outputs are not supported");
+      case Kind::tensor:
+        break;
     }
     if (proto.elem_type == 0) return {};
     std::optional<DType> dtype = dtype_from_onnx(proto.elem_type);
@@ -125,9 +131,12 @@ class Importer {
     ir::SymDims dims;
     for (const Dimension& dim : *proto.shape) {
       // Some exporters write an unknown dim as -1.
-      if (dim.value && *dim.value >= 0) dims.push_back(module_->symbols().constant(*dim.value));
-      else if (!dim.value && !dim.param.empty()) dims.push_back(module_->symbols().symbol(dim.param));
-      else dims.push_back(module_->symbols().fresh(fmt::format("{}_{}", name, dims.size())));
+      if (dim.value && *dim.value >= 0)
+        dims.push_back(module_->symbols().constant(*dim.value));
+      else if (!dim.value && !dim.param.empty())
+        dims.push_back(module_->symbols().symbol(dim.param));
+      else
+        dims.push_back(module_->symbols().fresh(fmt::format("{}_{}", name, dims.size())));
     }
     return ir::Type::tensor(*dtype, std::move(dims));
   }
@@ -139,8 +148,9 @@ class Importer {
   }
 
   // Imports nodes in dependence order into `region`; `scope` gains their results.
-  void body(const std::vector<NodeProto>& nodes, const std::vector<ValueInfo>& infos, const std::vector<ValueInfo>& outputs,
-            const std::set<Bytes>& initializers, ir::Region& region, Scope& scope, const Frame& frame) {
+  void body(const std::vector<NodeProto>& nodes, const std::vector<ValueInfo>& infos,
+            const std::vector<ValueInfo>& outputs, const std::set<Bytes>& initializers, ir::Region& region,
+            Scope& scope, const Frame& frame) {
     std::map<Bytes, const ValueInfo*> declared;
     for (const ValueInfo& info : infos) declared.emplace(info.name, &info);
     for (const ValueInfo& info : outputs) declared.emplace(info.name, &info);
@@ -160,16 +170,18 @@ class Importer {
     }
   }
 
-  // A name has one definition per graph: a node, an input or an initialiser of the same graph. Names of outer graphs may be shadowed.
-  static void check_single_definitions(const std::vector<NodeProto>& nodes, const ir::Region& region, const Scope& scope,
-                                       const std::set<Bytes>& initializers) {
+  // A name has one definition per graph: a node, an input or an initialiser of the same graph. Names of outer graphs
+  // may be shadowed.
+  static void check_single_definitions(const std::vector<NodeProto>& nodes, const ir::Region& region,
+                                       const Scope& scope, const std::set<Bytes>& initializers) {
     std::map<Bytes, const NodeProto*> definitions;
     for (const NodeProto& node : nodes) {
       for (Bytes output : node.outputs) {
         if (output.empty()) continue;
         auto [at, fresh] = definitions.emplace(output, &node);
         if (!fresh)
-          fail("value '{}' is defined twice: by node '{}' ({}) and by node '{}' ({})", output, at->second->name, at->second->op_type, node.name, node.op_type);
+          fail("value '{}' is defined twice: by node '{}' ({}) and by node '{}' ({})", output, at->second->name,
+               at->second->op_type, node.name, node.op_type);
         if (initializers.contains(output))
           fail("value '{}' is defined twice: as an initialiser and by node '{}' ({})", output, node.name, node.op_type);
         if (auto outer = scope.find(output); outer != scope.end() && outer->second->region == &region)
@@ -213,7 +225,8 @@ class Importer {
     const ir::OpDef& op = *n->op;
     auto at = frame.opsets.find(op.onnx.domain);
     // A domain that is used but not imported: the newest form is the best guess.
-    int version = at == frame.opsets.end() ? std::numeric_limits<int>::max() : static_cast<int>(std::min<int64_t>(at->second, 1 << 20));
+    int version = at == frame.opsets.end() ? std::numeric_limits<int>::max()
+                                           : static_cast<int>(std::min<int64_t>(at->second, 1 << 20));
     if (!op.onnx.versions.empty() && op.onnx.domain.empty() && version < op.onnx.versions.front())
       fail("'{}' came with opset {}, but the model uses opset {}", op.onnx.name, op.onnx.versions.front(), version);
     ir::UpgradeContext context(*module_, region, n, ops_, version);
@@ -238,7 +251,8 @@ class Importer {
       const AttributeProto* a = resolve(given, frame);
       if (a == nullptr) continue;
       if (a->type == AttributeProto::graph) {
-        auto at = std::find_if(n.op->regions.begin(), n.op->regions.end(), [&](const auto& r) { return r.onnx == given.name; });
+        auto at = std::find_if(n.op->regions.begin(), n.op->regions.end(),
+                               [&](const auto& r) { return r.onnx == given.name; });
         if (at == n.op->regions.end()) fail("the operator takes no graph '{}'", given.name);
         if (!a->g) fail("graph attribute '{}' is empty", given.name);
         graphs[static_cast<size_t>(at - n.op->regions.begin())] = a;
@@ -250,19 +264,27 @@ class Importer {
     for (size_t i = 0; i < graphs.size(); ++i) {
       const ir::RegionDef& def = n.op->regions[i];
       if (graphs[i] == nullptr && !def.optional) fail("graph attribute '{}' is missing", def.onnx);
-      if (graphs[i] != nullptr) subgraph(*graphs[i]->g, n.add_region(), scope, frame);
-      else pass_through(n.add_region(), def.parameters);
+      if (graphs[i] != nullptr)
+        subgraph(*graphs[i]->g, n.add_region(), scope, frame);
+      else
+        pass_through(n.add_region(), def.parameters);
     }
   }
 
   ir::Attribute attribute(const AttributeProto& a) {
     switch (a.type) {
-      case AttributeProto::float_: return a.f;
-      case AttributeProto::int_: return a.i;
-      case AttributeProto::string: return std::string(a.s);
-      case AttributeProto::floats: return a.float_list;
-      case AttributeProto::ints: return a.int_list;
-      case AttributeProto::strings: return std::vector<std::string>(a.string_list.begin(), a.string_list.end());
+      case AttributeProto::float_:
+        return a.f;
+      case AttributeProto::int_:
+        return a.i;
+      case AttributeProto::string:
+        return std::string(a.s);
+      case AttributeProto::floats:
+        return a.float_list;
+      case AttributeProto::ints:
+        return a.int_list;
+      case AttributeProto::strings:
+        return std::vector<std::string>(a.string_list.begin(), a.string_list.end());
       case AttributeProto::tensor:
         if (a.t) return to_tensor(*a.t, source_);
         break;
@@ -272,7 +294,8 @@ class Importer {
       case AttributeProto::type_proto:
         if (a.tp) return type_of(*a.tp, a.name);
         break;
-      default: break;
+      default:
+        break;
     }
     fail("attribute '{}' has no value of a known type", a.name);
   }
@@ -289,7 +312,8 @@ class Importer {
       scope[input.name] = region.add_parameter(std::string(input.name), type_of(input));
     std::set<Bytes> initializers = declare_initializers(graph, scope);
     body(graph.nodes, graph.value_infos, graph.outputs, initializers, region, scope, inner);
-    for (const ValueInfo& output : graph.outputs) region.yields.push_back(lookup(scope, output.name, "the subgraph's output"));
+    for (const ValueInfo& output : graph.outputs)
+      region.yields.push_back(lookup(scope, output.name, "the subgraph's output"));
   }
 
   Value* constant_node(const NodeProto& proto, const Frame& frame) {
@@ -306,16 +330,22 @@ class Importer {
     Tensor tensor = std::visit(
         [&](const auto& v) -> Tensor {
           using T = std::decay_t<decltype(v)>;
-          if constexpr (std::is_same_v<T, Tensor>) return v;
-          else if constexpr (std::is_same_v<T, int64_t>) return Tensor::scalar_i64(v);
-          else if constexpr (std::is_same_v<T, float>) return Tensor::from<float>(DType::f32, {}, {&v, 1});
-          else if constexpr (std::is_same_v<T, std::string>) return Tensor::from<std::string>(DType::str, {}, {&v, 1});
-          else if constexpr (std::is_same_v<T, std::vector<int64_t>>) return Tensor::of_i64(v);
+          if constexpr (std::is_same_v<T, Tensor>)
+            return v;
+          else if constexpr (std::is_same_v<T, int64_t>)
+            return Tensor::scalar_i64(v);
+          else if constexpr (std::is_same_v<T, float>)
+            return Tensor::from<float>(DType::f32, {}, {&v, 1});
+          else if constexpr (std::is_same_v<T, std::string>)
+            return Tensor::from<std::string>(DType::str, {}, {&v, 1});
+          else if constexpr (std::is_same_v<T, std::vector<int64_t>>)
+            return Tensor::of_i64(v);
           else if constexpr (std::is_same_v<T, std::vector<float>>)
             return Tensor::from<float>(DType::f32, {static_cast<int64_t>(v.size())}, v);
           else if constexpr (std::is_same_v<T, std::vector<std::string>>)
             return Tensor::from<std::string>(DType::str, {static_cast<int64_t>(v.size())}, v);
-          else fail("a constant cannot be {}", ir::name(ir::kind_of(value)));
+          else
+            fail("a constant cannot be {}", ir::name(ir::kind_of(value)));
         },
         value);
     return module_->add_constant(proto.outputs[0], std::move(tensor));
@@ -329,14 +359,18 @@ class Importer {
   }
 
   void call(const FunctionProto& callee, const NodeProto& proto, ir::Node& n, const Frame& frame) {
-    if (!open_functions_.insert(&callee).second) fail("function '{}' calls itself, which ONNX does not allow", callee.name);
-    if (open_functions_.size() > max_function_depth) fail("functions call each other more than {} deep", max_function_depth);
+    if (!open_functions_.insert(&callee).second)
+      fail("function '{}' calls itself, which ONNX does not allow", callee.name);
+    if (open_functions_.size() > max_function_depth)
+      fail("functions call each other more than {} deep", max_function_depth);
     if (proto.inputs.size() > callee.inputs.size() || proto.outputs.size() > callee.outputs.size())
-      fail("function '{}' takes {} inputs and gives {} outputs", callee.name, callee.inputs.size(), callee.outputs.size());
+      fail("function '{}' takes {} inputs and gives {} outputs", callee.name, callee.inputs.size(),
+           callee.outputs.size());
     n.operands.resize(callee.inputs.size(), nullptr);
     for (size_t i = n.results.size(); i < callee.outputs.size(); ++i) n.add_result("");
     Frame inner{.opsets = opsets_of(callee.opsets.empty() ? model_.opsets : callee.opsets)};
-    std::string key = fmt::format("{}.{}{}", shown_domain(canonical_domain(callee.domain)), callee.name, callee.overload);
+    std::string key =
+        fmt::format("{}.{}{}", shown_domain(canonical_domain(callee.domain)), callee.name, callee.overload);
     for (const AttributeProto& fallback : callee.attribute_defaults) inner.attributes[fallback.name] = &fallback;
     for (const AttributeProto& given : proto.attributes)
       if (const AttributeProto* a = resolve(given, frame)) inner.attributes[given.name] = a;

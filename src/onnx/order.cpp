@@ -25,7 +25,8 @@ void for_each_read(const NodeProto& node, F&& f) {
 std::string describe_cycle(const std::vector<NodeProto>& nodes, const std::vector<size_t>& waiting) {
   std::vector<std::string> names;
   for (size_t i = 0; i < nodes.size() && names.size() < 5; ++i)
-    if (waiting[i] > 0) names.push_back(nodes[i].name.empty() ? fmt::format("{}_{}", nodes[i].op_type, i) : std::string(nodes[i].name));
+    if (waiting[i] > 0)
+      names.push_back(nodes[i].name.empty() ? fmt::format("{}_{}", nodes[i].op_type, i) : std::string(nodes[i].name));
   return fmt::format("'{}'", fmt::join(names, "', '"));
 }
 
@@ -57,7 +58,8 @@ std::vector<size_t> dependence_order(const std::vector<NodeProto>& nodes) {
     for (size_t next : consumers[i])
       if (--waiting[next] == 0) ready.push(next);
   }
-  if (order.size() != nodes.size()) fail("the graph has a cycle; nodes on or behind it: {}", describe_cycle(nodes, waiting));
+  if (order.size() != nodes.size())
+    fail("the graph has a cycle; nodes on or behind it: {}", describe_cycle(nodes, waiting));
   return order;
 }
 

@@ -19,10 +19,10 @@ struct TensorProto {
   std::vector<int64_t> dims;
   int64_t data_type = 0;
   Bytes name;
-  std::optional<Bytes> raw;        // raw_data, or packed float_data / double_data: the elements in little endian
-  std::vector<int64_t> integers;   // int32_data, int64_data or uint64_data, decoded
-  std::vector<float> floats;       // float_data that is not in one piece
-  std::vector<double> doubles;     // the same for double_data
+  std::optional<Bytes> raw;       // raw_data, or packed float_data / double_data: the elements in little endian
+  std::vector<int64_t> integers;  // int32_data, int64_data or uint64_data, decoded
+  std::vector<float> floats;      // float_data that is not in one piece
+  std::vector<double> doubles;    // the same for double_data
   std::vector<Bytes> strings;
   std::vector<KeyValue> external;
   bool is_external = false;
@@ -55,8 +55,21 @@ struct GraphProto;
 
 struct AttributeProto {
   enum Type : int32_t {
-    undefined, float_, int_, string, tensor, graph, floats, ints, strings, tensors, graphs, sparse_tensor,
-    sparse_tensors, type_proto, type_protos
+    undefined,
+    float_,
+    int_,
+    string,
+    tensor,
+    graph,
+    floats,
+    ints,
+    strings,
+    tensors,
+    graphs,
+    sparse_tensor,
+    sparse_tensors,
+    type_proto,
+    type_protos
   };
   Bytes name, ref_name;
   int32_t type = undefined;

@@ -41,9 +41,12 @@ std::optional<std::span<const std::byte>> raw_bytes(const TensorProto& proto, Da
   int64_t offset = 0;
   std::optional<int64_t> length;
   for (const KeyValue& entry : proto.external) {
-    if (entry.key == "location") location = entry.value;
-    else if (entry.key == "offset") offset = parse_number(entry.value, entry.key);
-    else if (entry.key == "length") length = parse_number(entry.value, entry.key);
+    if (entry.key == "location")
+      location = entry.value;
+    else if (entry.key == "offset")
+      offset = parse_number(entry.value, entry.key);
+    else if (entry.key == "length")
+      length = parse_number(entry.value, entry.key);
   }
   if (location.empty()) fail("its external data has no location");
   file = source.external(location);
@@ -70,7 +73,8 @@ Tensor typed_elements(const TensorProto& proto, DType dtype, int64_t count) {
     need(have, is_complex(dtype) ? count * 2 : count);
     Tensor out(dtype, proto.dims);
     if (have * (is_double ? 8 : 4) != out.byte_size()) fail("its data is not of its element type {}", name(dtype));
-    std::memcpy(out.mutable_bytes(), is_double ? static_cast<const void*>(proto.doubles.data()) : proto.floats.data(), out.byte_size());
+    std::memcpy(out.mutable_bytes(), is_double ? static_cast<const void*>(proto.doubles.data()) : proto.floats.data(),
+                out.byte_size());
     return out;
   }
   if (is_sub_byte(dtype)) {
@@ -154,12 +158,14 @@ Tensor to_tensor(const SparseTensorProto& proto, DataSource& source) {
   auto count = static_cast<size_t>(values.count());
   // Indices are linear, one per value, or one per value and axis.
   bool linear = indices.size() == count && proto.indices.dims.size() == 1;
-  if (!linear && indices.size() != count * rank) fail("sparse tensor '{}' has {} indices for {} values", proto.values.name, indices.size(), count);
+  if (!linear && indices.size() != count * rank)
+    fail("sparse tensor '{}' has {} indices for {} values", proto.values.name, indices.size(), count);
   for (size_t i = 0; i < count; ++i) {
     int64_t at = linear ? indices[i] : 0;
     for (size_t axis = 0; !linear && axis < rank; ++axis) {
       int64_t index = indices[i * rank + axis];
-      if (index < 0 || index >= proto.dims[axis]) fail("sparse tensor '{}' has an index outside its shape", proto.values.name);
+      if (index < 0 || index >= proto.dims[axis])
+        fail("sparse tensor '{}' has an index outside its shape", proto.values.name);
       at = at * proto.dims[axis] + index;
     }
     if (at < 0 || at >= out.count()) fail("sparse tensor '{}' has an index outside its shape", proto.values.name);
@@ -177,8 +183,9 @@ HostValue to_value(const MapProto& proto) {
   DataSource nowhere(nullptr, "");
   std::vector<std::string> strings(proto.string_keys.begin(), proto.string_keys.end());
   auto count = static_cast<int64_t>(strings.empty() ? proto.keys.size() : strings.size());
-  Tensor keys = strings.empty() ? narrow<int64_t>(proto.keys, dtype_from_onnx(proto.key_type).value_or(DType::i64), {count})
-                                : narrow<std::string>(strings, DType::str, {count});
+  Tensor keys = strings.empty()
+                    ? narrow<int64_t>(proto.keys, dtype_from_onnx(proto.key_type).value_or(DType::i64), {count})
+                    : narrow<std::string>(strings, DType::str, {count});
   std::vector<double> values;
   DType dtype = DType::f32;
   for (const TensorProto& item : proto.values ? proto.values->tensors : std::vector<TensorProto>{}) {
@@ -205,10 +212,14 @@ HostValue to_value(const SequenceProto& proto) {
 HostValue to_value(const OptionalProto& proto) {
   DataSource nowhere(nullptr, "");
   Optional out;
-  if (proto.tensor) out.value = std::make_shared<HostValue>(to_tensor(*proto.tensor, nowhere));
-  else if (proto.sequence) out.value = std::make_shared<HostValue>(to_value(*proto.sequence));
-  else if (proto.map) out.value = std::make_shared<HostValue>(to_value(*proto.map));
-  else if (proto.optional) out.value = std::make_shared<HostValue>(to_value(*proto.optional));
+  if (proto.tensor)
+    out.value = std::make_shared<HostValue>(to_tensor(*proto.tensor, nowhere));
+  else if (proto.sequence)
+    out.value = std::make_shared<HostValue>(to_value(*proto.sequence));
+  else if (proto.map)
+    out.value = std::make_shared<HostValue>(to_value(*proto.map));
+  else if (proto.optional)
+    out.value = std::make_shared<HostValue>(to_value(*proto.optional));
   return out;
 }
 

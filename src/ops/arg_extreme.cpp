@@ -36,8 +36,10 @@ void eval(bool largest, EvalContext& e) {
       }
   });
   Dims dims = x.dims();
-  if (e.attr_int("keepdims") != 0) dims[static_cast<size_t>(axis)] = 1;
-  else dims.erase(dims.begin() + axis);
+  if (e.attr_int("keepdims") != 0)
+    dims[static_cast<size_t>(axis)] = 1;
+  else
+    dims.erase(dims.begin() + axis);
   e.set(0, narrow<int64_t>(found, DType::i64, dims));
 }
 
@@ -45,8 +47,10 @@ std::vector<Type> forward(const ForwardContext& c) {
   if (!c.dims(0)) return {Type::tensor(DType::i64)};
   SymDims dims = *c.dims(0);
   int64_t axis = normalize_axis(c.attr_int("axis"), static_cast<int64_t>(dims.size()));
-  if (c.attr_int("keepdims") != 0) dims[static_cast<size_t>(axis)] = c.constant(1);
-  else dims.erase(dims.begin() + axis);
+  if (c.attr_int("keepdims") != 0)
+    dims[static_cast<size_t>(axis)] = c.constant(1);
+  else
+    dims.erase(dims.begin() + axis);
   return {Type::tensor(DType::i64, dims)};
 }
 
@@ -54,7 +58,8 @@ OpDef record(bool largest) {
   return {
       .name = largest ? "arg_max" : "arg_min",
       .onnx = {"", largest ? "ArgMax" : "ArgMin", {1, 11, 12, 13}},
-      .doc = largest ? "the index of the largest element along one axis" : "the index of the smallest element along one axis",
+      .doc = largest ? "the index of the largest element along one axis"
+                     : "the index of the smallest element along one axis",
       .operands = {{"data", numeric_tensor}},
       .results = {{"reduced", i64_tensor}},
       .attrs = {int_attr("axis", 0), int_attr("keepdims", 1), int_attr("select_last_index", 0)},

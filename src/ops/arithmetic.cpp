@@ -1,36 +1,25 @@
 // Binary arithmetic with rules of its own: bit_shift, mod, pow.
 #include <cmath>
 
+#include "ops/support/blank.h"
 #include "ops/support/elementwise.h"
-#include "ops/support/record.h"
 
 namespace selkie::ops {
 namespace {
 
 OpDef base() {
-  return {
-      .name = {},
-      .onnx = {},
-      .doc = {},
-      .operands = {},
-      .results = {},
-      .dynamism = isdos(),
-      .mapping = Mapping::one_to_one,
-      .forward = broadcast_all,
-      .backward = later::rdp,
-      .value = later::rdp,
-      .eval = absent("set by each record"),
-      .lower = later::cpu,
-      .grad = later::training,
-      .samples = {},
-  };
+  OpDef op = blank_record(Mapping::one_to_one);
+  op.forward = broadcast_all;
+  op.value = later::rdp;
+  return op;
 }
 
 void eval_shift(EvalContext& e) {
   const std::string& direction = e.attr_string("direction");
   if (direction != "LEFT" && direction != "RIGHT") fail("direction is '{}', but must be LEFT or RIGHT", direction);
   bool left = direction == "LEFT";
-  e.set(0, map_pairs<uint64_t>(e.tensor(0), e.tensor(1), e.tensor(0).dtype(), [left](uint64_t x, uint64_t n) -> uint64_t {
+  e.set(0,
+        map_pairs<uint64_t>(e.tensor(0), e.tensor(1), e.tensor(0).dtype(), [left](uint64_t x, uint64_t n) -> uint64_t {
           if (n >= 64) return 0;
           return left ? x << n : x >> n;
         }));
@@ -51,7 +40,8 @@ void eval_mod(EvalContext& e) {
     if (!fmod) fail("floats need fmod = 1");
     e.set(0, map_pairs<double>(a, e.tensor(1), a.dtype(), [](double x, double y) { return std::fmod(x, y); }));
   } else if (is_signed_integer(a.dtype())) {
-    e.set(0, map_pairs<int64_t>(a, e.tensor(1), a.dtype(), [fmod](int64_t x, int64_t y) { return modulo(x, y, fmod); }));
+    e.set(0,
+          map_pairs<int64_t>(a, e.tensor(1), a.dtype(), [fmod](int64_t x, int64_t y) { return modulo(x, y, fmod); }));
   } else {
     e.set(0, map_pairs<uint64_t>(a, e.tensor(1), a.dtype(), [](uint64_t x, uint64_t y) {
             if (y == 0) fail("integer division by zero");
@@ -75,7 +65,8 @@ void eval_pow(EvalContext& e) {
   const Tensor& x = e.tensor(0);
   if (is_float(x.dtype()) || is_float(e.tensor(1).dtype()))
     e.set(0, map_pairs<double>(x, e.tensor(1), x.dtype(), [](double a, double b) { return std::pow(a, b); }));
-  else e.set(0, map_pairs<int64_t>(x, e.tensor(1), x.dtype(), power));
+  else
+    e.set(0, map_pairs<int64_t>(x, e.tensor(1), x.dtype(), power));
 }
 
 OpDef bit_shift() {

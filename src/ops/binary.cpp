@@ -71,9 +71,12 @@ void eval(const Functions& f, EvalContext& e) {
   const Tensor& b = e.tensor(1);
   dispatch_number(a.dtype(), [&](auto tag) {
     using W = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<W, double>) e.set(0, map_pairs<W>(a, b, a.dtype(), f.real));
-    else if constexpr (std::is_same_v<W, int64_t>) e.set(0, map_pairs<W>(a, b, a.dtype(), f.integer));
-    else e.set(0, map_pairs<W>(a, b, a.dtype(), f.natural));
+    if constexpr (std::is_same_v<W, double>)
+      e.set(0, map_pairs<W>(a, b, a.dtype(), f.real));
+    else if constexpr (std::is_same_v<W, int64_t>)
+      e.set(0, map_pairs<W>(a, b, a.dtype(), f.integer));
+    else
+      e.set(0, map_pairs<W>(a, b, a.dtype(), f.natural));
   });
 }
 
@@ -102,11 +105,21 @@ OpDef record(const Row& row) {
       .lower = later::cpu,
       .grad = later::training,
       .upgrades = {{7, row.name == "prelu" ? slope_of_channels : legacy_broadcast}},
-      .samples = {{reals ? "$(f32[2, 3], f32[3])" : booleans ? "$(bool[2, 3], bool[3])" : "$(i32[2, 3], i32[3])",
-                   reals ? "f32[2, 3]" : booleans ? "bool[2, 3]" : "i32[2, 3]"},
-                  {reals ? "$(f32[2, 1], f32[1, 0])" : booleans ? "$(bool[2, 1], bool[1, 0])" : "$(i32[2, 1], i32[1, 0])",
-                   reals ? "f32[2, 0]" : booleans ? "bool[2, 0]" : "i32[2, 0]"},
-                  {reals ? "$(f32[2], f32[3])" : booleans ? "$(bool[2], bool[3])" : "$(i32[2], i32[3])",
+      .samples = {{reals      ? "$(f32[2, 3], f32[3])"
+                   : booleans ? "$(bool[2, 3], bool[3])"
+                              : "$(i32[2, 3], i32[3])",
+                   reals      ? "f32[2, 3]"
+                   : booleans ? "bool[2, 3]"
+                              : "i32[2, 3]"},
+                  {reals      ? "$(f32[2, 1], f32[1, 0])"
+                   : booleans ? "$(bool[2, 1], bool[1, 0])"
+                              : "$(i32[2, 1], i32[1, 0])",
+                   reals      ? "f32[2, 0]"
+                   : booleans ? "bool[2, 0]"
+                              : "i32[2, 0]"},
+                  {reals      ? "$(f32[2], f32[3])"
+                   : booleans ? "$(bool[2], bool[3])"
+                              : "$(i32[2], i32[3])",
                    "error: do not broadcast"},
                   {"$(str[2], str[2])", "error: must be one of"}},
   };

@@ -17,8 +17,10 @@ void eval(EvalContext& e) {
     return;
   }
   // Any byte but 0 and 1 is no bool.
-  if (to == DType::boolean) e.set(0, narrow<uint64_t>(widen<uint64_t>(x.bit_cast_to(DType::u8)), to, x.dims()));
-  else e.set(0, x.bit_cast_to(to));
+  if (to == DType::boolean)
+    e.set(0, narrow<uint64_t>(widen<uint64_t>(x.bit_cast_to(DType::u8)), to, x.dims()));
+  else
+    e.set(0, x.bit_cast_to(to));
 }
 
 }  // namespace
@@ -33,10 +35,11 @@ OpDef bit_cast_op() {
       .attrs = {required_attr("to", AttrKind::integer)},
       .dynamism = isdos(),
       .mapping = Mapping::one_to_one,
-      .forward = [](const ForwardContext& c) {
-        std::optional<DType> to = dtype_from_onnx(c.attr_int("to"));
-        return std::vector<Type>{to ? Type::tensor(*to, c.dims(0)) : Type{}};
-      },
+      .forward =
+          [](const ForwardContext& c) {
+            std::optional<DType> to = dtype_from_onnx(c.attr_int("to"));
+            return std::vector<Type>{to ? Type::tensor(*to, c.dims(0)) : Type{}};
+          },
       .backward = later::rdp,
       .value = absent("shape arithmetic has no bit patterns"),
       .eval = eval,

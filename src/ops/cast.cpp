@@ -8,9 +8,12 @@ namespace {
 
 CastRules rules(const EvalContext& e) {
   const std::string& mode = e.attr_string("round_mode");
-  if (mode != "up" && mode != "down" && mode != "nearest") fail("round_mode is '{}', but must be up, down or nearest", mode);
+  if (mode != "up" && mode != "down" && mode != "nearest")
+    fail("round_mode is '{}', but must be up, down or nearest", mode);
   return {.overflow = e.attr_int("saturate") != 0 ? Overflow::saturate : Overflow::special,
-          .rounding = mode == "up" ? Rounding::up : mode == "down" ? Rounding::down : Rounding::nearest_even};
+          .rounding = mode == "up"     ? Rounding::up
+                      : mode == "down" ? Rounding::down
+                                       : Rounding::nearest_even};
 }
 
 std::vector<Type> forward_cast(const ForwardContext& c) {
@@ -20,8 +23,9 @@ std::vector<Type> forward_cast(const ForwardContext& c) {
 
 // Opset 1 spelled the dtype as a string: "FLOAT".
 void dtype_as_number(UpgradeContext& c) {
-  static constexpr std::string_view names[] = {"FLOAT", "UINT8",  "INT8",    "UINT16", "INT16",  "INT32",  "INT64",     "STRING",
-                                               "BOOL",  "FLOAT16", "DOUBLE", "UINT32", "UINT64", "COMPLEX64", "COMPLEX128"};
+  static constexpr std::string_view names[] = {"FLOAT",  "UINT8",  "INT8",   "UINT16",    "INT16",
+                                               "INT32",  "INT64",  "STRING", "BOOL",      "FLOAT16",
+                                               "DOUBLE", "UINT32", "UINT64", "COMPLEX64", "COMPLEX128"};
   const ir::Attribute* to = c.node().attrs.find("to");
   const auto* text = to ? std::get_if<std::string>(to) : nullptr;
   if (text == nullptr) return;
@@ -71,7 +75,9 @@ OpDef cast_like_record() {
   op.forward = [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(c.dtype(1), c.dims(0))}; };
   op.eval = [](EvalContext& e) { e.set(0, cast(e.tensor(0), e.tensor(1).dtype(), rules(e))); };
   op.upgrades = {};
-  op.samples = {{"$(f32[2]{1.5, -1.5}, i64[3])", "i64[2]{1, -1}"}, {"$(f32[0], f64[])", "f64[0]"}, {"$(f32[2])", "error: at least 2"}};
+  op.samples = {{"$(f32[2]{1.5, -1.5}, i64[3])", "i64[2]{1, -1}"},
+                {"$(f32[0], f64[])", "f64[0]"},
+                {"$(f32[2])", "error: at least 2"}};
   return op;
 }
 

@@ -14,7 +14,8 @@ void eval(EvalContext& e) {
     using W = typename decltype(tag)::type;
     auto bound = [&](size_t i) -> std::optional<W> {
       if (!e.has(i)) return std::nullopt;
-      if (e.tensor(i).count() != 1) fail("a bound must have one element, but its shape is {}", to_string(e.tensor(i).dims()));
+      if (e.tensor(i).count() != 1)
+        fail("a bound must have one element, but its shape is {}", to_string(e.tensor(i).dims()));
       return widen<W>(e.tensor(i))[0];
     };
     std::optional<W> low = bound(1);

@@ -31,11 +31,16 @@ std::vector<Row> rows() {
 template <class W>
 bool holds(Relation relation, const W& a, const W& b) {
   switch (relation) {
-    case Relation::equal: return a == b;
-    case Relation::greater: return a > b;
-    case Relation::greater_or_equal: return a >= b;
-    case Relation::less: return a < b;
-    case Relation::less_or_equal: return a <= b;
+    case Relation::equal:
+      return a == b;
+    case Relation::greater:
+      return a > b;
+    case Relation::greater_or_equal:
+      return a >= b;
+    case Relation::less:
+      return a < b;
+    case Relation::less_or_equal:
+      return a <= b;
   }
   return false;
 }
@@ -47,8 +52,10 @@ void eval(Relation relation, EvalContext& e) {
     using W = typename decltype(tag)::type;
     e.set(0, map_pairs<W>(a, b, DType::boolean, [=](const W& x, const W& y) { return holds(relation, x, y); }));
   };
-  if (a.dtype() == DType::str) compare(TypeTag<std::string>{});
-  else dispatch_number(a.dtype(), compare);
+  if (a.dtype() == DType::str)
+    compare(TypeTag<std::string>{});
+  else
+    dispatch_number(a.dtype(), compare);
 }
 
 std::vector<Type> forward(const ForwardContext& c) {

@@ -10,7 +10,8 @@ void eval(EvalContext& e) {
   bool flat = !e.has_attr("axis");
   Tensor x = flat ? e.tensor(0).reshaped({e.tensor(0).count()}) : e.tensor(0);
   int64_t axis = flat ? 0 : normalize_axis(e.attr_int("axis"), x.rank());
-  if (condition.count() > x.dim(axis)) fail("the condition has {} elements, but axis {} only {}", condition.count(), axis, x.dim(axis));
+  if (condition.count() > x.dim(axis))
+    fail("the condition has {} elements, but axis {} only {}", condition.count(), axis, x.dim(axis));
   std::vector<Tensor> parts{slice_axis(x, axis, 0, 0)};
   for (int64_t i = 0; i < condition.count(); ++i)
     if (condition.data<bool>()[i]) parts.push_back(slice_axis(x, axis, i, 1));

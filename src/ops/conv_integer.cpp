@@ -1,8 +1,8 @@
 // ConvInteger and QLinearConv: convolution of quantized operands.
 #include <cmath>
 
+#include "ops/support/blank.h"
 #include "ops/support/conv.h"
-#include "ops/support/record.h"
 #include "ops/support/zeros.h"
 
 namespace selkie::ops {
@@ -72,23 +72,11 @@ void eval_linear(EvalContext& e) {
 }
 
 OpDef base() {
-  return {
-      .name = {},
-      .onnx = {},
-      .doc = {},
-      .operands = {},
-      .results = {},
-      .attrs = conv_attrs(),
-      .dynamism = isdos(),
-      .mapping = Mapping::many_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = absent("convolutions do not occur in shape arithmetic"),
-      .eval = absent("set by each record"),
-      .lower = later::cpu,
-      .grad = absent("the operands are integers"),
-      .samples = {},
-  };
+  OpDef op = blank_record(Mapping::many_to_many);
+  op.attrs = conv_attrs();
+  op.value = absent("convolutions do not occur in shape arithmetic");
+  op.grad = absent("the operands are integers");
+  return op;
 }
 
 OpDef integer() {

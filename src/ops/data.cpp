@@ -1,28 +1,18 @@
 // Data types and closures: tuples, values of the module's data types, and functions with some arguments given.
 #include <algorithm>
 
-#include "ops/support/record.h"
+#include "ops/support/blank.h"
 
 namespace selkie::ops {
 namespace {
 
 OpDef base() {
-  return {
-      .name = {},
-      .onnx = {},
-      .doc = {},
-      .operands = {{"value", any_tensor, required, Container::any}},
-      .results = {{"result", any_tensor, required, Container::any}},
-      .dynamism = isdos(),
-      .mapping = Mapping::opaque,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = later::rdp,
-      .eval = absent("set by each record"),
-      .lower = absent("data values and closures are handled by the virtual machine"),
-      .grad = later::training,
-      .samples = {},
-  };
+  OpDef op = blank_record();
+  op.operands = {{"value", any_tensor, required, Container::any}};
+  op.results = {{"result", any_tensor, required, Container::any}};
+  op.value = later::rdp;
+  op.lower = absent("data values and closures are handled by the virtual machine");
+  return op;
 }
 
 std::vector<HostValue> operands_from(const EvalContext& e, size_t first) {

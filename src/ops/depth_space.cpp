@@ -45,7 +45,8 @@ std::vector<Type> forward(const ForwardContext& c, bool to_space) {
 OpDef record(bool to_space) {
   OpDef op{
       .name = to_space ? "depth_to_space" : "space_to_depth",
-      .onnx = {"", to_space ? "DepthToSpace" : "SpaceToDepth", to_space ? std::vector<int>{1, 11, 13} : std::vector<int>{1, 13}},
+      .onnx = {"", to_space ? "DepthToSpace" : "SpaceToDepth",
+               to_space ? std::vector<int>{1, 11, 13} : std::vector<int>{1, 13}},
       .doc = to_space ? "channels to blocks of pixels" : "blocks of pixels to channels",
       .operands = {{"input", any_tensor}},
       .results = {{"output", any_tensor}},

@@ -29,7 +29,8 @@ double determinant(double* m, int64_t n) {
 
 void eval(EvalContext& e) {
   const Tensor& x = e.tensor(0);
-  if (x.rank() < 2 || x.dim(x.rank() - 1) != x.dim(x.rank() - 2)) fail("matrices must be square, but the shape is {}", to_string(x.dims()));
+  if (x.rank() < 2 || x.dim(x.rank() - 1) != x.dim(x.rank() - 2))
+    fail("matrices must be square, but the shape is {}", to_string(x.dims()));
   int64_t n = x.dim(x.rank() - 1);
   Dims dims(x.dims().begin(), x.dims().end() - 2);
   std::vector<double> values = widen<double>(x);

@@ -8,7 +8,9 @@
 namespace selkie::ops {
 namespace {
 
-std::string shown_domain(const ir::OpDef& op) { return op.onnx.domain.empty() ? "ai.onnx" : std::string(op.onnx.domain); }
+std::string shown_domain(const ir::OpDef& op) {
+  return op.onnx.domain.empty() ? "ai.onnx" : std::string(op.onnx.domain);
+}
 
 std::string operand_list(const std::vector<ir::Operand>& operands) {
   std::string out;
@@ -60,13 +62,17 @@ std::string type_list(const ir::OpDef& op) {
 }  // namespace
 
 std::string describe(const ir::OpDef& op) {
-  std::string out = fmt::format("{}({}) -> ({})\n  {}\n", op.name, operand_list(op.operands), operand_list(op.results), op.doc);
-  if (!op.onnx.name.empty()) out += fmt::format("  ONNX: {} {}, versions {}\n", shown_domain(op), op.onnx.name, fmt::join(op.onnx.versions, ", "));
+  std::string out =
+      fmt::format("{}({}) -> ({})\n  {}\n", op.name, operand_list(op.operands), operand_list(op.results), op.doc);
+  if (!op.onnx.name.empty())
+    out +=
+        fmt::format("  ONNX: {} {}, versions {}\n", shown_domain(op), op.onnx.name, fmt::join(op.onnx.versions, ", "));
   out += fmt::format("  types: {}\n", type_list(op));
   for (const ir::AttrDef& a : op.attrs)
     out += fmt::format("  attribute {}: {}{}\n", a.name, ir::name(a.kind), a.required ? ", required" : "");
-  out += fmt::format("  class: {}{}{}, mapping {}\n", ir::name(op.dynamism.cls), op.dynamism.causes.empty() ? "" : " by ",
-                     fmt::join(op.dynamism.causes, ", "), ir::name(op.mapping));
+  out +=
+      fmt::format("  class: {}{}{}, mapping {}\n", ir::name(op.dynamism.cls), op.dynamism.causes.empty() ? "" : " by ",
+                  fmt::join(op.dynamism.causes, ", "), ir::name(op.mapping));
   for_each_hook(op, [&](std::string_view name, bool present, std::string_view reason) {
     out += fmt::format("  {}: {}\n", name, present ? "present" : fmt::format("absent, {}", reason));
   });
@@ -81,10 +87,13 @@ std::string markdown() {
       "| operator | ONNX | versions | operands | results | types | class | causes | mapping | hooks |\n"
       "|---|---|---|---|---|---|---|---|---|---|\n";
   for (const ir::OpDef* op : op_set().all()) {
-    std::string onnx = op->onnx.name.empty() ? "–" : op->onnx.domain.empty() ? std::string(op->onnx.name) : fmt::format("{}.{}", op->onnx.domain, op->onnx.name);
-    out += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", op->name, onnx, fmt::join(op->onnx.versions, ", "),
-                       operand_list(op->operands), operand_list(op->results), type_list(*op), ir::name(op->dynamism.cls),
-                       fmt::join(op->dynamism.causes, ", "), ir::name(op->mapping), present_hooks(*op));
+    std::string onnx = op->onnx.name.empty()     ? "–"
+                       : op->onnx.domain.empty() ? std::string(op->onnx.name)
+                                                 : fmt::format("{}.{}", op->onnx.domain, op->onnx.name);
+    out += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", op->name, onnx,
+                       fmt::join(op->onnx.versions, ", "), operand_list(op->operands), operand_list(op->results),
+                       type_list(*op), ir::name(op->dynamism.cls), fmt::join(op->dynamism.causes, ", "),
+                       ir::name(op->mapping), present_hooks(*op));
   }
   return out;
 }
@@ -105,8 +114,8 @@ std::string json_operands(const std::vector<ir::Operand>& operands) {
     std::vector<std::string_view> dtypes;
     for (const DTypeInfo& row : all_dtypes())
       if (o.type.dtypes.contains(row.dtype)) dtypes.push_back(row.name);
-    return fmt::format(R"({{"name": "{}", "type": "{}", "arity": "{}", "container": "{}", "dtypes": {}}})", o.name, o.type.name,
-                       arities[static_cast<size_t>(o.arity)], containers[static_cast<size_t>(o.container)],
+    return fmt::format(R"({{"name": "{}", "type": "{}", "arity": "{}", "container": "{}", "dtypes": {}}})", o.name,
+                       o.type.name, arities[static_cast<size_t>(o.arity)], containers[static_cast<size_t>(o.container)],
                        json_list(dtypes, [](std::string_view d) { return fmt::format("\"{}\"", d); }));
   });
 }
@@ -114,22 +123,26 @@ std::string json_operands(const std::vector<ir::Operand>& operands) {
 }  // namespace
 
 std::string json() {
-  static constexpr std::string_view kinds[] = {"int", "float", "string", "ints", "floats", "strings", "tensor", "type", "function"};
+  static constexpr std::string_view kinds[] = {"int",     "float",  "string", "ints",    "floats",
+                                               "strings", "tensor", "type",   "function"};
   return json_list(op_set().all(), [](const ir::OpDef* op) {
     std::string attrs = json_list(op->attrs, [](const ir::AttrDef& a) {
-      return fmt::format(R"({{"name": "{}", "kind": "{}", "required": {}}})", a.name, kinds[static_cast<size_t>(a.kind)], a.required);
+      return fmt::format(R"({{"name": "{}", "kind": "{}", "required": {}}})", a.name,
+                         kinds[static_cast<size_t>(a.kind)], a.required);
     });
     std::string hooks;
     for_each_hook(*op, [&](std::string_view name, bool present, std::string_view) {
       hooks += fmt::format("{}\"{}\": {}", hooks.empty() ? "" : ", ", name, present);
     });
     auto quoted = [](std::string_view text) { return fmt::format("\"{}\"", text); };
-    return fmt::format(R"({{"name": "{}", "domain": "{}", "onnx": "{}", "versions": {}, "operands": {}, "results": {}, "attrs": {}, )"
-                       R"("regions": {}, "class": "{}", "causes": {}, "mapping": "{}", "hooks": {{{}}}}})",
-                       op->name, op->onnx.domain, op->onnx.name, json_list(op->onnx.versions, [](int v) { return fmt::format("{}", v); }),
-                       json_operands(op->operands), json_operands(op->results), attrs,
-                       json_list(op->regions, [&](const ir::RegionDef& r) { return quoted(r.onnx); }), ir::name(op->dynamism.cls),
-                       json_list(op->dynamism.causes, quoted), ir::name(op->mapping), hooks);
+    return fmt::format(
+        R"({{"name": "{}", "domain": "{}", "onnx": "{}", "versions": {}, "operands": {}, "results": {}, "attrs": {}, )"
+        R"("regions": {}, "class": "{}", "causes": {}, "mapping": "{}", "hooks": {{{}}}}})",
+        op->name, op->onnx.domain, op->onnx.name,
+        json_list(op->onnx.versions, [](int v) { return fmt::format("{}", v); }), json_operands(op->operands),
+        json_operands(op->results), attrs,
+        json_list(op->regions, [&](const ir::RegionDef& r) { return quoted(r.onnx); }), ir::name(op->dynamism.cls),
+        json_list(op->dynamism.causes, quoted), ir::name(op->mapping), hooks);
   });
 }
 

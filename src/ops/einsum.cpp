@@ -28,7 +28,8 @@ std::string expand_term(std::string_view term, int64_t rank, size_t ellipsis_ran
       fail("'{}' is not a term of an equation", term);
     }
   }
-  if (rank >= 0 && static_cast<int64_t>(out.size()) != rank) fail("the term '{}' does not fit a tensor of rank {}", term, rank);
+  if (rank >= 0 && static_cast<int64_t>(out.size()) != rank)
+    fail("the term '{}' does not fit a tensor of rank {}", term, rank);
   return out;
 }
 
@@ -38,10 +39,13 @@ Equation parse(std::string text, const std::vector<int64_t>& ranks) {
   std::string left = text.substr(0, arrow);
   std::vector<std::string> terms(1);
   for (char c : left) {
-    if (c == ',') terms.emplace_back();
-    else terms.back() += c;
+    if (c == ',')
+      terms.emplace_back();
+    else
+      terms.back() += c;
   }
-  if (terms.size() != ranks.size()) fail("the equation '{}' has {} terms for {} operands", text, terms.size(), ranks.size());
+  if (terms.size() != ranks.size())
+    fail("the equation '{}' has {} terms for {} operands", text, terms.size(), ranks.size());
   Equation out;
   size_t widest = 0;
   for (size_t i = 0; i < terms.size(); ++i) {
@@ -75,7 +79,8 @@ void eval(EvalContext& e) {
     for (size_t k = 0; k < equation.operands[i].size(); ++k) {
       int64_t dim = e.tensor(i).dims()[k];
       auto [at, fresh] = size.emplace(equation.operands[i][k], dim);
-      if (!fresh && at->second != dim && at->second != 1 && dim != 1) fail("a letter of the equation stands for {} and for {}", at->second, dim);
+      if (!fresh && at->second != dim && at->second != 1 && dim != 1)
+        fail("a letter of the equation stands for {} and for {}", at->second, dim);
       if (at->second == 1) at->second = dim;
     }
   Dims dims;

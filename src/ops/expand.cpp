@@ -23,7 +23,10 @@ OpDef expand_op() {
       .forward = forward,
       .backward = later::rdp,
       .value = later::rdp,
-      .eval = [](EvalContext& e) { e.set(0, broadcast_to(e.tensor(0), broadcast(e.tensor(0).dims(), ints_of(e.tensor(1))))); },
+      .eval =
+          [](EvalContext& e) {
+            e.set(0, broadcast_to(e.tensor(0), broadcast(e.tensor(0).dims(), ints_of(e.tensor(1)))));
+          },
       .lower = later::cpu,
       .grad = later::training,
       .samples = {{"$(i32[2, 1]{1, 2}, i64[2]{1, 2})", "i32[2, 2]{1, 1, 2, 2}"},

@@ -29,11 +29,12 @@ OpDef eye_like_op() {
       .attrs = {optional_attr("dtype", AttrKind::integer), int_attr("k", 0)},
       .dynamism = isdo(),
       .mapping = Mapping::one_to_one,
-      .forward = [](const ForwardContext& c) {
-        const ir::Attribute* given = c.find_attr("dtype");
-        std::optional<DType> dtype = given ? dtype_from_onnx(std::get<int64_t>(*given)) : std::optional(c.dtype(0));
-        return std::vector<Type>{dtype ? Type::tensor(*dtype, c.dims(0)) : Type{}};
-      },
+      .forward =
+          [](const ForwardContext& c) {
+            const ir::Attribute* given = c.find_attr("dtype");
+            std::optional<DType> dtype = given ? dtype_from_onnx(std::get<int64_t>(*given)) : std::optional(c.dtype(0));
+            return std::vector<Type>{dtype ? Type::tensor(*dtype, c.dims(0)) : Type{}};
+          },
       .backward = later::rdp,
       .value = absent("shape arithmetic has no matrices"),
       .eval = eval,

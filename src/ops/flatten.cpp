@@ -22,7 +22,8 @@ std::vector<Type> forward(const ForwardContext& c) {
   if (!c.dims(0)) return {Type::tensor(c.dtype(0), SymDims{c.symbols().fresh("outer"), c.symbols().fresh("inner")})};
   auto rank = static_cast<int64_t>(c.dims(0)->size());
   int64_t axis = split_axis(c.attr_int("axis"), rank);
-  for (int64_t i = 0; i < rank; ++i) (i < axis ? outer : inner) = (i < axis ? outer : inner) * (*c.dims(0))[static_cast<size_t>(i)];
+  for (int64_t i = 0; i < rank; ++i)
+    (i < axis ? outer : inner) = (i < axis ? outer : inner) * (*c.dims(0))[static_cast<size_t>(i)];
   return {Type::tensor(c.dtype(0), SymDims{outer, inner})};
 }
 

@@ -12,7 +12,8 @@ void eval(EvalContext& e) {
   int64_t extent = data.dim(axis);
   std::vector<int64_t> picks = ints_of(indices);
   for (int64_t& pick : picks) {
-    if (pick < -extent || pick >= extent) fail("index {} is outside -{}..{} of axis {}", pick, extent, extent - 1, axis);
+    if (pick < -extent || pick >= extent)
+      fail("index {} is outside -{}..{} of axis {}", pick, extent, extent - 1, axis);
     if (pick < 0) pick += extent;
   }
   Dims dims(data.dims().begin(), data.dims().begin() + axis);

@@ -8,10 +8,12 @@ void eval(EvalContext& e) {
   const Tensor& data = e.tensor(0);
   const Tensor& indices = e.tensor(1);
   if (data.rank() != indices.rank() || data.rank() == 0)
-    fail("data {} and indices {} must have the same rank, at least 1", to_string(data.dims()), to_string(indices.dims()));
+    fail("data {} and indices {} must have the same rank, at least 1", to_string(data.dims()),
+         to_string(indices.dims()));
   int64_t axis = normalize_axis(e.attr_int("axis"), data.rank());
   for (int64_t i = 0; i < data.rank(); ++i)
-    if (i != axis && indices.dim(i) > data.dim(i)) fail("indices {} are larger than data {} at axis {}", to_string(indices.dims()), to_string(data.dims()), i);
+    if (i != axis && indices.dim(i) > data.dim(i))
+      fail("indices {} are larger than data {} at axis {}", to_string(indices.dims()), to_string(data.dims()), i);
   std::vector<int64_t> picks = ints_of(indices);
   int64_t extent = data.dim(axis);
   std::vector<int64_t> strides = strides_of(data.dims());
@@ -22,7 +24,8 @@ void eval(EvalContext& e) {
     size_t i = 0;
     for (Walk<1> walk(indices.dims(), {strides}); !walk.done(); walk.next(), ++i) {
       int64_t pick = picks[i];
-      if (pick < -extent || pick >= extent) fail("index {} is outside -{}..{} of axis {}", pick, extent, extent - 1, axis);
+      if (pick < -extent || pick >= extent)
+        fail("index {} is outside -{}..{} of axis {}", pick, extent, extent - 1, axis);
       out.mutable_data<T>()[i] = data.data<T>()[walk.offset(0) + (pick < 0 ? pick + extent : pick) * step];
     }
   });

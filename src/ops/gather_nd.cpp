@@ -22,7 +22,8 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  if (!c.dims(0) || !c.dims(1) || c.dims(1)->empty() || !c.dims(1)->back().constant()) return {Type::tensor(c.dtype(0))};
+  if (!c.dims(0) || !c.dims(1) || c.dims(1)->empty() || !c.dims(1)->back().constant())
+    return {Type::tensor(c.dtype(0))};
   SymDims dims(c.dims(1)->begin(), c.dims(1)->end() - 1);
   int64_t first = c.attr_int("batch_dims") + *c.dims(1)->back().constant();
   if (first < 0 || first > static_cast<int64_t>(c.dims(0)->size())) return {Type::tensor(c.dtype(0))};

@@ -1,6 +1,6 @@
 // Gemm: alpha·op(A)·op(B) + beta·C.
-#include "ops/support/elementwise.h"
 #include "ops/support/gemm.h"
+#include "ops/support/elementwise.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -17,14 +17,16 @@ Tensor maybe_transposed(const Tensor& t, bool swap) {
 void eval(EvalContext& e) {
   double alpha = e.attr_float("alpha");
   double beta = e.attr_float("beta");
-  Tensor product = matmul(maybe_transposed(e.tensor(0), e.attr_int("transA") != 0), maybe_transposed(e.tensor(1), e.attr_int("transB") != 0));
+  Tensor product = matmul(maybe_transposed(e.tensor(0), e.attr_int("transA") != 0),
+                          maybe_transposed(e.tensor(1), e.attr_int("transB") != 0));
   DType dtype = product.dtype();
   if (!e.has(2)) {
     e.set(0, alpha == 1 ? product : map_elements<double>(product, dtype, [=](double v) { return alpha * v; }));
     return;
   }
   Tensor bias = broadcast_to(e.tensor(2), product.dims());
-  if (is_float(dtype)) e.set(0, map_pairs<double>(product, bias, dtype, [=](double p, double c) { return alpha * p + beta * c; }));
+  if (is_float(dtype))
+    e.set(0, map_pairs<double>(product, bias, dtype, [=](double p, double c) { return alpha * p + beta * c; }));
   else
     e.set(0, map_pairs<int64_t>(product, bias, dtype, [=](int64_t p, int64_t c) {
             return static_cast<int64_t>(alpha * static_cast<double>(p) + beta * static_cast<double>(c));

@@ -1,6 +1,6 @@
 // InstanceNormalization and GroupNormalization: normalisation of each sample's planes, alone or in groups.
+#include "ops/support/blank.h"
 #include "ops/support/moments.h"
-#include "ops/support/record.h"
 
 namespace selkie::ops {
 namespace {
@@ -41,23 +41,11 @@ void check_rank(const Tensor& x, int64_t least) {
 }
 
 OpDef base() {
-  return {
-      .name = {},
-      .onnx = {},
-      .doc = {},
-      .operands = {},
-      .results = {},
-      .attrs = {float_attr("epsilon", 1e-5f)},
-      .dynamism = isdos(),
-      .mapping = Mapping::many_to_many,
-      .forward = same_as_first,
-      .backward = later::rdp,
-      .value = absent("normalisations do not occur in shape arithmetic"),
-      .eval = absent("set by each record"),
-      .lower = later::cpu,
-      .grad = later::training,
-      .samples = {},
-  };
+  OpDef op = blank_record(Mapping::many_to_many);
+  op.attrs = {float_attr("epsilon", 1e-5f)};
+  op.forward = same_as_first;
+  op.value = absent("normalisations do not occur in shape arithmetic");
+  return op;
 }
 
 OpDef instance() {

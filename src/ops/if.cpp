@@ -6,7 +6,8 @@ namespace {
 
 void eval(EvalContext& e) {
   const Tensor& condition = e.tensor(0);
-  if (condition.count() != 1) fail("the condition must have one element, but its shape is {}", to_string(condition.dims()));
+  if (condition.count() != 1)
+    fail("the condition must have one element, but its shape is {}", to_string(condition.dims()));
   std::vector<HostValue> results = e.run_region(*condition.data<bool>() ? 0 : 1, {});
   for (size_t i = 0; i < results.size(); ++i) e.set(i, std::move(results[i]));
 }

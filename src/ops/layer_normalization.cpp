@@ -1,6 +1,6 @@
 // LayerNormalization and RMSNormalization: normalisation over the last axes.
+#include "ops/support/blank.h"
 #include "ops/support/moments.h"
-#include "ops/support/record.h"
 
 namespace selkie::ops {
 namespace {
@@ -78,23 +78,10 @@ std::vector<Type> forward_layer(const ForwardContext& c) {
 }
 
 OpDef base() {
-  return {
-      .name = {},
-      .onnx = {},
-      .doc = {},
-      .operands = {},
-      .results = {},
-      .attrs = {int_attr("axis", -1), float_attr("epsilon", 1e-5f), int_attr("stash_type", 1)},
-      .dynamism = isdos(),
-      .mapping = Mapping::many_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = absent("normalisations do not occur in shape arithmetic"),
-      .eval = absent("set by each record"),
-      .lower = later::cpu,
-      .grad = later::training,
-      .samples = {},
-  };
+  OpDef op = blank_record(Mapping::many_to_many);
+  op.attrs = {int_attr("axis", -1), float_attr("epsilon", 1e-5f), int_attr("stash_type", 1)};
+  op.value = absent("normalisations do not occur in shape arithmetic");
+  return op;
 }
 
 OpDef layer() {

@@ -6,7 +6,8 @@
 namespace selkie::ops {
 namespace {
 
-// The scan output of a loop without trips: no rows; the inner shape comes from the region's declared type, 0 where unknown.
+// The scan output of a loop without trips: no rows; the inner shape comes from the region's declared type, 0 where
+// unknown.
 Tensor no_trips(const Type& declared) {
   Dims dims{0};
   if (declared.is_tensor() && declared.dims)
@@ -34,7 +35,8 @@ void eval(EvalContext& e) {
   }
   for (size_t i = 0; i < carried.size(); ++i) e.set(i, carried[i]);
   for (size_t i = 0; i < scans; ++i)
-    e.set(carried.size() + i, outputs[i].empty() ? no_trips(body.yields[1 + carried.size() + i]->type) : stack(outputs[i], 0));
+    e.set(carried.size() + i,
+          outputs[i].empty() ? no_trips(body.yields[1 + carried.size() + i]->type) : stack(outputs[i], 0));
 }
 
 }  // namespace
@@ -44,7 +46,9 @@ OpDef loop_op() {
       .name = "loop",
       .onnx = {"", "Loop", {1, 11, 13, 16, 19, 21, 23, 24, 25}},
       .doc = "runs a region up to M times while its condition holds; carries values and stacks scan outputs",
-      .operands = {{"M", i64_tensor, optional}, {"cond", bool_tensor, optional}, {"initial", any_tensor, variadic, Container::any}},
+      .operands = {{"M", i64_tensor, optional},
+                   {"cond", bool_tensor, optional},
+                   {"initial", any_tensor, variadic, Container::any}},
       .results = {{"final_and_scan", any_tensor, variadic, Container::any}},
       .regions = {{.name = "body", .onnx = "body", .takes_operands = true, .extra_yields = 1}},
       .dynamism = edo({"M", "cond"}),
@@ -58,7 +62,8 @@ OpDef loop_op() {
       .samples = {{"$(i64[]{3}, bool[]{true}, i64[]{5}) body(%i: i64[], %c: bool[], %x: i64[]) { "
                    "%y = add(%x, %i) yield %c, %y, %y }",
                    "i64[]{8}, i64[3]{5, 6, 8}"},
-                  {"$(i64[]{0}, _, f32[2]) body(%i: i64[], %c: bool[], %x: f32[2]) { %t = identity(%c) yield %t, %x }", "f32[2]"},
+                  {"$(i64[]{0}, _, f32[2]) body(%i: i64[], %c: bool[], %x: f32[2]) { %t = identity(%c) yield %t, %x }",
+                   "f32[2]"},
                   {"$(i64[2], _) body(%i: i64[], %c: bool[]) { yield %c }", "error: one element"}},
   };
 }

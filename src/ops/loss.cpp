@@ -1,8 +1,8 @@
 // NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: how unlikely a model finds the right classes.
 #include <optional>
 
+#include "ops/support/blank.h"
 #include "ops/support/lines.h"
-#include "ops/support/record.h"
 #include "ops/support/softmax.h"
 
 namespace selkie::ops {
@@ -69,28 +69,23 @@ std::vector<Type> forward(const ForwardContext& c) {
 }
 
 OpDef base() {
-  return {
-      .name = "negative_log_likelihood_loss",
-      .onnx = {"", "NegativeLogLikelihoodLoss", {12, 13, 22}},
-      .doc = "minus the log probability of each target's class, weighted, and reduced as asked",
-      .operands = {{"input", float_tensor}, {"target", index_tensor}, {"weight", float_tensor, optional}},
-      .results = {{"loss", float_tensor}},
-      .attrs = {optional_attr("ignore_index", AttrKind::integer), string_attr("reduction", "mean")},
-      .dynamism = isdos(),
-      .mapping = Mapping::many_to_many,
-      .forward = forward,
-      .backward = later::rdp,
-      .value = absent("losses do not occur in shape arithmetic"),
-      .eval = [](EvalContext& e) { set_loss(e, widen<double>(e.tensor(0))); },
-      .lower = later::cpu,
-      .grad = later::training,
-      .samples = {{"$(f32[2, 2]{1, 2, 3, 4}, i64[2]{0, 1}, f32[2]{1, 3})", "f32[]{-3.25}"},
-                  {"$(f32[2, 2]{1, 2, 3, 4}, i64[2]{0, 1}) {reduction = \"none\", ignore_index = 0}", "f32[2]{0, -4}"},
-                  {"$(f32[2, 3, 4], i32[2, 4]) {reduction = \"sum\"}", "f32[]"},
-                  {"$(f32[0, 3], i64[0]) {reduction = \"none\"}", "f32[0]"},
-                  {"$(f32[2, 2], i64[2]{0, 2})", "error: class 2 is outside"},
-                  {"$(f32[2, 3, 4], i64[2, 3])", "error: targets have shape"}},
-  };
+  OpDef op = blank_record(Mapping::many_to_many);
+  op.name = "negative_log_likelihood_loss";
+  op.onnx = {"", "NegativeLogLikelihoodLoss", {12, 13, 22}};
+  op.doc = "minus the log probability of each target's class, weighted, and reduced as asked";
+  op.operands = {{"input", float_tensor}, {"target", index_tensor}, {"weight", float_tensor, optional}};
+  op.results = {{"loss", float_tensor}};
+  op.attrs = {optional_attr("ignore_index", AttrKind::integer), string_attr("reduction", "mean")};
+  op.forward = forward;
+  op.value = absent("losses do not occur in shape arithmetic");
+  op.eval = [](EvalContext& e) { set_loss(e, widen<double>(e.tensor(0))); };
+  op.samples = {{"$(f32[2, 2]{1, 2, 3, 4}, i64[2]{0, 1}, f32[2]{1, 3})", "f32[]{-3.25}"},
+                {"$(f32[2, 2]{1, 2, 3, 4}, i64[2]{0, 1}) {reduction = \"none\", ignore_index = 0}", "f32[2]{0, -4}"},
+                {"$(f32[2, 3, 4], i32[2, 4]) {reduction = \"sum\"}", "f32[]"},
+                {"$(f32[0, 3], i64[0]) {reduction = \"none\"}", "f32[0]"},
+                {"$(f32[2, 2], i64[2]{0, 2})", "error: class 2 is outside"},
+                {"$(f32[2, 3, 4], i64[2, 3])", "error: targets have shape"}};
+  return op;
 }
 
 void eval_cross_entropy(EvalContext& e) {

@@ -28,9 +28,11 @@ double overlap(const Box& a, const Box& b) {
 void eval(EvalContext& e) {
   const Tensor& boxes = e.tensor(0);
   const Tensor& scores = e.tensor(1);
-  if (boxes.rank() != 3 || boxes.dim(2) != 4) fail("boxes must have shape [batch, boxes, 4], but have {}", to_string(boxes.dims()));
+  if (boxes.rank() != 3 || boxes.dim(2) != 4)
+    fail("boxes must have shape [batch, boxes, 4], but have {}", to_string(boxes.dims()));
   if (scores.rank() != 3 || scores.dim(0) != boxes.dim(0) || scores.dim(2) != boxes.dim(1))
-    fail("scores must have shape [batch, classes, boxes] of boxes {}, but have {}", to_string(boxes.dims()), to_string(scores.dims()));
+    fail("scores must have shape [batch, classes, boxes] of boxes {}, but have {}", to_string(boxes.dims()),
+         to_string(scores.dims()));
   int64_t most = e.has(2) ? int_of(e.tensor(2)) : 0;
   double iou = e.has(3) ? double_of(e.tensor(3)) : 0;
   if (iou < 0 || iou > 1) fail("iou_threshold {} is outside 0..1", iou);
@@ -50,7 +52,8 @@ void eval(EvalContext& e) {
       for (int64_t i : order) {
         if (static_cast<int64_t>(chosen.size()) >= most) break;
         Box box = box_of(corners.data() + (batch * count + i) * 4, centre);
-        if (std::any_of(chosen.begin(), chosen.end(), [&](const Box& other) { return overlap(box, other) > iou; })) continue;
+        if (std::any_of(chosen.begin(), chosen.end(), [&](const Box& other) { return overlap(box, other) > iou; }))
+          continue;
         chosen.push_back(box);
         kept.insert(kept.end(), {batch, cls, i});
       }
@@ -58,7 +61,9 @@ void eval(EvalContext& e) {
   e.set(0, narrow<int64_t>(kept, DType::i64, {static_cast<int64_t>(kept.size() / 3), 3}));
 }
 
-std::vector<Type> forward(const ForwardContext& c) { return {Type::tensor(DType::i64, SymDims{c.symbols().fresh("kept"), c.constant(3)})}; }
+std::vector<Type> forward(const ForwardContext& c) {
+  return {Type::tensor(DType::i64, SymDims{c.symbols().fresh("kept"), c.constant(3)})};
+}
 
 }  // namespace
 
@@ -67,7 +72,11 @@ OpDef non_max_suppression_op() {
       .name = "non_max_suppression",
       .onnx = {"", "NonMaxSuppression", {10, 11}},
       .doc = "boxes in order of score that overlap no better one of their class, as [batch, class, box] triples",
-      .operands = {{"boxes", {"f32", dtypes::f32}}, {"scores", {"f32", dtypes::f32}}, {"max_output_boxes_per_class", i64_tensor, optional}, {"iou_threshold", {"f32", dtypes::f32}, optional}, {"score_threshold", {"f32", dtypes::f32}, optional}},
+      .operands = {{"boxes", {"f32", dtypes::f32}},
+                   {"scores", {"f32", dtypes::f32}},
+                   {"max_output_boxes_per_class", i64_tensor, optional},
+                   {"iou_threshold", {"f32", dtypes::f32}, optional},
+                   {"score_threshold", {"f32", dtypes::f32}, optional}},
       .results = {{"selected_indices", i64_tensor}},
       .attrs = {int_attr("center_point_box", 0)},
       .dynamism = edo({"boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"}),
@@ -78,7 +87,8 @@ OpDef non_max_suppression_op() {
       .eval = eval,
       .lower = later::cpu,
       .grad = absent("the result is an integer"),
-      .samples = {{"$(f32[1, 2, 4]{0, 0, 1, 1, 0, 0, 1, 0.9}, f32[1, 1, 2]{0.5, 0.9}, i64[]{5}, f32[]{0.5})", "i64[1, 3]{0, 0, 1}"},
+      .samples = {{"$(f32[1, 2, 4]{0, 0, 1, 1, 0, 0, 1, 0.9}, f32[1, 1, 2]{0.5, 0.9}, i64[]{5}, f32[]{0.5})",
+                   "i64[1, 3]{0, 0, 1}"},
                   {"$(f32[1, 2, 4], f32[1, 1, 2])", "i64[0, 3]"},
                   {"$(f32[0, 2, 4], f32[0, 1, 2], i64[]{1})", "i64[0, 3]"},
                   {"$(f32[1, 2, 4], f32[1, 1, 3])", "error: scores must have shape"},

@@ -7,7 +7,8 @@ namespace {
 void eval(EvalContext& e) {
   const Tensor& indices = e.tensor(0);
   const Tensor& values = e.tensor(2);
-  if (values.rank() != 1 || values.count() != 2) fail("values must be [off, on], but their shape is {}", to_string(values.dims()));
+  if (values.rank() != 1 || values.count() != 2)
+    fail("values must be [off, on], but their shape is {}", to_string(values.dims()));
   int64_t depth = int_of(e.tensor(1));
   if (depth < 0) fail("depth {} is negative", depth);
   int64_t axis = normalize_axis(e.attr_int("axis"), indices.rank() + 1);
@@ -44,7 +45,9 @@ OpDef one_hot_op() {
       .name = "one_hot",
       .onnx = {"", "OneHot", {9, 11}},
       .doc = "a new axis that holds `on` at the index and `off` elsewhere",
-      .operands = {{"indices", {"T1", dtypes::numeric}}, {"depth", {"T2", dtypes::numeric}}, {"values", {"T3", dtypes::all}}},
+      .operands = {{"indices", {"T1", dtypes::numeric}},
+                   {"depth", {"T2", dtypes::numeric}},
+                   {"values", {"T3", dtypes::all}}},
       .results = {{"output", {"T3", dtypes::all}}},
       .attrs = {int_attr("axis", -1)},
       .dynamism = isvdos({"depth"}),

@@ -1,26 +1,16 @@
 // Optionals: a value that may be there or not.
-#include "ops/support/record.h"
+#include "ops/support/blank.h"
 
 namespace selkie::ops {
 namespace {
 
 OpDef base() {
-  return {
-      .name = {},
-      .onnx = {},
-      .doc = {},
-      .operands = {{"input", any_tensor, optional, Container::any}},
-      .results = {{"output", any_tensor, required, Container::any}},
-      .dynamism = isdos(),
-      .mapping = Mapping::opaque,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = later::rdp,
-      .eval = absent("set by each record"),
-      .lower = absent("optionals are handled by the virtual machine"),
-      .grad = later::training,
-      .samples = {},
-  };
+  OpDef op = blank_record();
+  op.operands = {{"input", any_tensor, optional, Container::any}};
+  op.results = {{"output", any_tensor, required, Container::any}};
+  op.value = later::rdp;
+  op.lower = absent("optionals are handled by the virtual machine");
+  return op;
 }
 
 OpDef make() {
@@ -41,9 +31,12 @@ OpDef get() {
   op.doc = "what an optional holds; a value that is no optional stands for itself";
   op.operands[0].arity = required;
   op.eval = [](EvalContext& e) {
-    if (!e.operand(0).is_optional()) e.set(0, e.operand(0));
-    else if (e.operand(0).optional().value) e.set(0, *e.operand(0).optional().value);
-    else fail("the optional is empty");
+    if (!e.operand(0).is_optional())
+      e.set(0, e.operand(0));
+    else if (e.operand(0).optional().value)
+      e.set(0, *e.operand(0).optional().value);
+    else
+      fail("the optional is empty");
   };
   op.samples = {{"$(opt(f32[2]))", "f32[2]"}, {"$(f32[2])", "f32[2]"}, {"$(opt())", "error: the optional is empty"}};
   return op;
@@ -59,7 +52,10 @@ OpDef has() {
     bool empty = !e.has(0) || (e.operand(0).is_optional() && !e.operand(0).optional().value);
     e.set(0, Tensor::scalar_bool(!empty));
   };
-  op.samples = {{"$(opt(f32[2]))", "bool[]{true}"}, {"$(opt())", "bool[]{false}"}, {"$()", "bool[]{false}"}, {"$(f32[2])", "bool[]{true}"}};
+  op.samples = {{"$(opt(f32[2]))", "bool[]{true}"},
+                {"$(opt())", "bool[]{false}"},
+                {"$()", "bool[]{false}"},
+                {"$(f32[2])", "bool[]{true}"}};
   return op;
 }
 

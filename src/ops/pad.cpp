@@ -18,9 +18,12 @@ Mode mode_of(const std::string& name) {
 int64_t source(int64_t i, int64_t size, Mode mode) {
   if (i >= 0 && i < size) return i;
   switch (mode) {
-    case Mode::constant: return -1;
-    case Mode::edge: return i < 0 ? 0 : size - 1;
-    case Mode::wrap: return ((i % size) + size) % size;
+    case Mode::constant:
+      return -1;
+    case Mode::edge:
+      return i < 0 ? 0 : size - 1;
+    case Mode::wrap:
+      return ((i % size) + size) % size;
     case Mode::reflect: {
       if (size == 1) return 0;
       int64_t period = 2 * (size - 1);
@@ -32,7 +35,8 @@ int64_t source(int64_t i, int64_t size, Mode mode) {
 }
 
 // For each axis, the source of every output position.
-std::vector<std::vector<int64_t>> sources(const Tensor& x, const std::vector<int64_t>& axes, const std::vector<int64_t>& pads, Mode mode) {
+std::vector<std::vector<int64_t>> sources(const Tensor& x, const std::vector<int64_t>& axes,
+                                          const std::vector<int64_t>& pads, Mode mode) {
   std::vector<std::vector<int64_t>> out(static_cast<size_t>(x.rank()));
   std::vector<int64_t> before(out.size(), 0);
   std::vector<int64_t> after(out.size(), 0);
@@ -61,13 +65,16 @@ void eval(EvalContext& e) {
   }
   std::vector<int64_t> pads = ints_of(e.tensor(1));
   if (pads.size() != 2 * axes.size()) fail("{} pads are given for {} axes", pads.size(), axes.size());
-  if (e.has(2) && e.tensor(2).count() != 1) fail("the constant must have one element, but its shape is {}", to_string(e.tensor(2).dims()));
+  if (e.has(2) && e.tensor(2).count() != 1)
+    fail("the constant must have one element, but its shape is {}", to_string(e.tensor(2).dims()));
   Dims total = x.dims();
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t& dim = total[static_cast<size_t>(axes[i])];
     int64_t size = dim;
-    if (__builtin_add_overflow(dim, pads[i], &dim) || __builtin_add_overflow(dim, pads[i + axes.size()], &dim)) fail("pads are too large");
-    if (dim < 0) fail("pads {} and {} remove more than the {} elements of axis {}", pads[i], pads[i + axes.size()], size, axes[i]);
+    if (__builtin_add_overflow(dim, pads[i], &dim) || __builtin_add_overflow(dim, pads[i + axes.size()], &dim))
+      fail("pads are too large");
+    if (dim < 0)
+      fail("pads {} and {} remove more than the {} elements of axis {}", pads[i], pads[i + axes.size()], size, axes[i]);
   }
   Tensor out(x.dtype(), total);  // refuses sizes that do not fit before any list is made
   if (out.count() == 0) {
@@ -112,8 +119,13 @@ OpDef pad_op() {
   return {
       .name = "pad",
       .onnx = {"", "Pad", {1, 2, 11, 13, 18, 19, 21, 23, 24, 25}},
-      .doc = "elements added at both ends of axes: a constant, or the tensor's own reflected, repeated at the edge or wrapped",
-      .operands = {{"data", any_tensor}, {"pads", i64_tensor}, {"constant_value", any_tensor, optional}, {"axes", index_tensor, optional}},
+      .doc =
+          "elements added at both ends of axes: a constant, or the tensor's own reflected, repeated at the edge or "
+          "wrapped",
+      .operands = {{"data", any_tensor},
+                   {"pads", i64_tensor},
+                   {"constant_value", any_tensor, optional},
+                   {"axes", index_tensor, optional}},
       .results = {{"output", any_tensor}},
       .attrs = {string_attr("mode", "constant")},
       .dynamism = isvdos({"pads", "axes"}),

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/support/record.h"
+#include "ops/support/blank.h"
 #include "ops/support/window.h"
 #include "ops/support/zeros.h"
 
@@ -136,22 +136,12 @@ void integer_p(UpgradeContext& c) {
 }
 
 OpDef base() {
-  return {
-      .name = {},
-      .onnx = {},
-      .doc = {},
-      .operands = {{"x", float_tensor}},
-      .results = {{"y", float_tensor}},
-      .dynamism = isdos(),
-      .mapping = Mapping::many_to_many,
-      .forward = forward,
-      .backward = later::rdp,
-      .value = absent("pools do not occur in shape arithmetic"),
-      .eval = absent("set by each record"),
-      .lower = later::cpu,
-      .grad = later::training,
-      .samples = {},
-  };
+  OpDef op = blank_record(Mapping::many_to_many);
+  op.operands = {{"x", float_tensor}};
+  op.results = {{"y", float_tensor}};
+  op.forward = forward;
+  op.value = absent("pools do not occur in shape arithmetic");
+  return op;
 }
 
 std::vector<ir::AttrDef> window_records() {

@@ -1,29 +1,20 @@
 // Element-wise tests and negation: is_inf, is_nan, not.
 #include <cmath>
 
+#include "ops/support/blank.h"
 #include "ops/support/elementwise.h"
-#include "ops/support/record.h"
 
 namespace selkie::ops {
 namespace {
 
 OpDef base() {
-  return {
-      .name = {},
-      .onnx = {},
-      .doc = {},
-      .operands = {{"x", {"T1", dtypes::floats | dtypes::float8}}},
-      .results = {{"y", {"T2", dtypes::boolean}}},
-      .dynamism = isdos(),
-      .mapping = Mapping::one_to_one,
-      .forward = [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(DType::boolean, c.dims(0))}; },
-      .backward = later::rdp,
-      .value = later::rdp,
-      .eval = absent("set by each record"),
-      .lower = later::cpu,
-      .grad = absent("the result is bool"),
-      .samples = {},
-  };
+  OpDef op = blank_record(Mapping::one_to_one);
+  op.operands = {{"x", {"T1", dtypes::floats | dtypes::float8}}};
+  op.results = {{"y", {"T2", dtypes::boolean}}};
+  op.forward = [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(DType::boolean, c.dims(0))}; };
+  op.value = later::rdp;
+  op.grad = absent("the result is bool");
+  return op;
 }
 
 OpDef is_inf() {
@@ -52,7 +43,8 @@ OpDef is_nan() {
   op.eval = [](EvalContext& e) {
     e.set(0, map_elements<double>(e.tensor(0), DType::boolean, [](double v) -> uint8_t { return std::isnan(v); }));
   };
-  op.samples = {{"$(f32[2]{1, inf})", "bool[2]{false, false}"}, {"$(f32[0])", "bool[0]"}, {"$(i32[2])", "error: must be one of"}};
+  op.samples = {
+      {"$(f32[2]{1, inf})", "bool[2]{false, false}"}, {"$(f32[0])", "bool[0]"}, {"$(i32[2])", "error: must be one of"}};
   return op;
 }
 
@@ -63,7 +55,9 @@ OpDef logical_not() {
   op.doc = "¬x";
   op.operands = {{"x", bool_tensor}};
   op.results = {{"y", bool_tensor}};
-  op.eval = [](EvalContext& e) { e.set(0, map_elements<uint64_t>(e.tensor(0), DType::boolean, [](uint64_t v) { return v ^ 1; })); };
+  op.eval = [](EvalContext& e) {
+    e.set(0, map_elements<uint64_t>(e.tensor(0), DType::boolean, [](uint64_t v) { return v ^ 1; }));
+  };
   op.samples = {{"$(bool[2]{true, false})", "bool[2]{false, true}"}, {"$(f32[2])", "error: must be one of"}};
   return op;
 }

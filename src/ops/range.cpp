@@ -37,7 +37,8 @@ void eval(EvalContext& e) {
 std::vector<Type> forward(const ForwardContext& c) {
   auto start = c.contents(0), limit = c.contents(1);
   auto delta = c.numbers(2);
-  if (!start || !limit || !delta || delta->at(0) <= 0) return {Type::tensor(c.dtype(0), SymDims{c.symbols().fresh("range")})};
+  if (!start || !limit || !delta || delta->at(0) <= 0)
+    return {Type::tensor(c.dtype(0), SymDims{c.symbols().fresh("range")})};
   return {Type::tensor(c.dtype(0), SymDims{sym::max(sym::ceildiv(limit->at(0) - start->at(0), delta->at(0)), 0)})};
 }
 

@@ -43,18 +43,50 @@ std::vector<Row> rows() {
   return {
       {"reduce_l1", "ReduceL1", v, "Σ |x|", numbers, {0, abs_plus}},
       {"reduce_l2", "ReduceL2", v, "√Σ x²", numbers, {0, square_plus, [](double s, double) { return std::sqrt(s); }}},
-      {"reduce_log_sum", "ReduceLogSum", v, "log Σ x", numbers, {0, plus, [](double s, double) { return std::log(s); }}},
-      {.name = "reduce_log_sum_exp", .onnx = "ReduceLogSumExp", .versions = v, .doc = "log Σ exp x", .dtypes = numbers,
-       .fold = {0, plus}, .shifted_exp = true},
-      {"reduce_max", "ReduceMax", minmax, "the largest", ordered, {-infinity, greater},
-       [](int64_t s, int64_t x) { return std::max(s, x); }, [](uint64_t s, uint64_t x) { return std::max(s, x); }},
+      {"reduce_log_sum",
+       "ReduceLogSum",
+       v,
+       "log Σ x",
+       numbers,
+       {0, plus, [](double s, double) { return std::log(s); }}},
+      {.name = "reduce_log_sum_exp",
+       .onnx = "ReduceLogSumExp",
+       .versions = v,
+       .doc = "log Σ exp x",
+       .dtypes = numbers,
+       .fold = {0, plus},
+       .shifted_exp = true},
+      {"reduce_max",
+       "ReduceMax",
+       minmax,
+       "the largest",
+       ordered,
+       {-infinity, greater},
+       [](int64_t s, int64_t x) { return std::max(s, x); },
+       [](uint64_t s, uint64_t x) { return std::max(s, x); }},
       {"reduce_mean", "ReduceMean", v, "the mean", numbers, {0, plus, [](double s, double n) { return s / n; }}},
-      {"reduce_min", "ReduceMin", minmax, "the smallest", ordered, {infinity, lesser},
-       [](int64_t s, int64_t x) { return std::min(s, x); }, [](uint64_t s, uint64_t x) { return std::min(s, x); }},
-      {"reduce_prod", "ReduceProd", v, "the product", numbers, {1, [](double s, double x) { return s * x; }},
+      {"reduce_min",
+       "ReduceMin",
+       minmax,
+       "the smallest",
+       ordered,
+       {infinity, lesser},
+       [](int64_t s, int64_t x) { return std::min(s, x); },
+       [](uint64_t s, uint64_t x) { return std::min(s, x); }},
+      {"reduce_prod",
+       "ReduceProd",
+       v,
+       "the product",
+       numbers,
+       {1, [](double s, double x) { return s * x; }},
        [](int64_t s, int64_t x) { return static_cast<int64_t>(static_cast<uint64_t>(s) * static_cast<uint64_t>(x)); },
        [](uint64_t s, uint64_t x) { return s * x; }},
-      {"reduce_sum", "ReduceSum", {1, 11, 13}, "the sum", numbers, {0, plus},
+      {"reduce_sum",
+       "ReduceSum",
+       {1, 11, 13},
+       "the sum",
+       numbers,
+       {0, plus},
        [](int64_t s, int64_t x) { return static_cast<int64_t>(static_cast<uint64_t>(s) + static_cast<uint64_t>(x)); },
        [](uint64_t s, uint64_t x) { return s + x; }},
       {"reduce_sum_square", "ReduceSumSquare", v, "Σ x²", numbers, {0, square_plus}},
@@ -153,8 +185,10 @@ std::vector<Type> forward(const ForwardContext& c) {
   SymDims dims;
   for (int64_t i = 0; i < rank; ++i) {
     bool gone = all || std::find(reduced.begin(), reduced.end(), i) != reduced.end();
-    if (!gone) dims.push_back((*c.dims(0))[static_cast<size_t>(i)]);
-    else if (c.attr_int("keepdims") != 0) dims.push_back(c.constant(1));
+    if (!gone)
+      dims.push_back((*c.dims(0))[static_cast<size_t>(i)]);
+    else if (c.attr_int("keepdims") != 0)
+      dims.push_back(c.constant(1));
   }
   return {Type::tensor(c.dtype(0), dims)};
 }

@@ -12,7 +12,8 @@ void eval(EvalContext& e) {
   int64_t inferred = -1;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == 0 && !keep_zero) {
-      if (static_cast<int64_t>(i) >= data.rank()) fail("dim {} of the shape is 0, but the data has only rank {}", i, data.rank());
+      if (static_cast<int64_t>(i) >= data.rank())
+        fail("dim {} of the shape is 0, but the data has only rank {}", i, data.rank());
       dims[i] = data.dim(static_cast<int64_t>(i));
     }
     if (dims[i] == -1) {
@@ -50,8 +51,10 @@ std::vector<Type> forward(const ForwardContext& c) {
       if (i >= c.dims(0)->size()) fail("dim {} of the shape is 0, but the data has only rank {}", i, c.dims(0)->size());
       dim = (*c.dims(0))[i];
     }
-    if (dim.constant() == -1) inferred = i;
-    else known = known * dim;
+    if (dim.constant() == -1)
+      inferred = i;
+    else
+      known = known * dim;
     dims.push_back(dim);
   }
   if (inferred) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/support/record.h"
+#include "ops/support/blank.h"
 
 namespace selkie::ops {
 namespace {
@@ -87,8 +87,10 @@ void eval_resize(EvalContext& e) {
                   e.attr_int("antialias") != 0,
                   e.attr_int("exclude_outside") != 0};
   bool crop = o.coordinates == "tf_crop_and_resize";
-  if (!crop && o.coordinates != "half_pixel" && o.coordinates != "half_pixel_symmetric" &&
-      o.coordinates != "pytorch_half_pixel" && o.coordinates != "align_corners" && o.coordinates != "asymmetric")
+  static constexpr std::string_view known[] = {"half_pixel",        "half_pixel_symmetric", "pytorch_half_pixel",
+                                               "align_corners",     "asymmetric",           "tf_half_pixel_for_nn",
+                                               "tf_crop_and_resize"};
+  if (std::find(std::begin(known), std::end(known), o.coordinates) == std::end(known))
     fail("there is no coordinate transformation '{}'", o.coordinates);
   if (crop) {
     std::vector<double> roi = e.has(1) ? widen<double>(e.tensor(1)) : std::vector<double>{};
@@ -144,43 +146,40 @@ void upsample_from_opset_7(UpgradeContext& c) {
 }
 
 OpDef base() {
-  return {
-      .name = "resize",
-      .onnx = {"", "Resize", {10, 11, 13, 18, 19}},
-      .doc = "resampled to given sizes or by given scales",
-      .operands = {{"x", type},
-                   {"roi", roi_type, optional},
-                   {"scales", scale_type, optional},
-                   {"sizes", i64_tensor, optional}},
-      .results = {{"y", type}},
-      .attrs = {int_attr("antialias", 0), optional_attr("axes", AttrKind::integers),
-                string_attr("coordinate_transformation_mode", "half_pixel"), float_attr("cubic_coeff_a", -0.75f),
-                int_attr("exclude_outside", 0), float_attr("extrapolation_value", 0),
-                string_attr("keep_aspect_ratio_policy", "stretch"), string_attr("mode", "nearest"),
-                string_attr("nearest_mode", "round_prefer_floor")},
-      .dynamism = isvdos({"scales", "sizes"}),
-      .mapping = Mapping::shuffle,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = absent("images do not occur in shape arithmetic"),
-      .eval = eval_resize,
-      .lower = later::cpu,
-      .grad = later::training,
-      .upgrades = {{11, from_opset_10}},
-      .samples =
-          {{"$(f32[1, 2]{1, 3}, _, f32[2]{1, 2}) {mode = \"linear\"}", "f32[1, 4]{1, 1.5, 2.5, 3}"},
-           {"$(str[2]{\"a\", \"b\"}, _, _, i64[1]{4})", "str[4]{\"a\", \"a\", \"b\", \"b\"}"},
-           {"$(u8[4]{0, 100, 200, 255}, _, _, i64[1]{2}) {mode = \"cubic\", antialias = 1}", "u8[2]"},
-           {"$(f32[1, 4, 8], _, _, i64[2]{7, 8}) {axes = [1, 2], keep_aspect_ratio_policy = \"not_larger\"}",
-            "f32[1, 4, 8]"},
-           {"$(f32[3]{1, 2, 3}, f32[2]{0, 2}, _, i64[1]{3}) {coordinate_transformation_mode = \"tf_crop_and_resize\", "
-            "extrapolation_value = 9.0}",
-            "f32[3]{1, 3, 9}"},
-           {"$(f32[0, 2], _, f32[2]{1, 2})", "f32[0, 4]"},
-           {"$(f32[1, 2], _, f32[2]{1, 2}, i64[2]{1, 2})", "error: exactly one of"},
-           {"$(f32[1, 2], _, f32[2]{1, 0})", "error: a scale is 0"},
-           {"$(f32[1, 2], _, f32[2]{1, 2}) {mode = \"magic\"}", "error: no mode 'magic'"}},
-  };
+  OpDef op = blank_record(Mapping::shuffle);
+  op.name = "resize";
+  op.onnx = {"", "Resize", {10, 11, 13, 18, 19}};
+  op.doc = "resampled to given sizes or by given scales";
+  op.operands = {
+      {"x", type}, {"roi", roi_type, optional}, {"scales", scale_type, optional}, {"sizes", i64_tensor, optional}};
+  op.results = {{"y", type}};
+  op.attrs = {int_attr("antialias", 0),
+              optional_attr("axes", AttrKind::integers),
+              string_attr("coordinate_transformation_mode", "half_pixel"),
+              float_attr("cubic_coeff_a", -0.75f),
+              int_attr("exclude_outside", 0),
+              float_attr("extrapolation_value", 0),
+              string_attr("keep_aspect_ratio_policy", "stretch"),
+              string_attr("mode", "nearest"),
+              string_attr("nearest_mode", "round_prefer_floor")};
+  op.dynamism = isvdos({"scales", "sizes"});
+  op.value = absent("images do not occur in shape arithmetic");
+  op.eval = eval_resize;
+  op.upgrades = {{11, from_opset_10}};
+  op.samples = {
+      {"$(f32[1, 2]{1, 3}, _, f32[2]{1, 2}) {mode = \"linear\"}", "f32[1, 4]{1, 1.5, 2.5, 3}"},
+      {"$(str[2]{\"a\", \"b\"}, _, _, i64[1]{4})", "str[4]{\"a\", \"a\", \"b\", \"b\"}"},
+      {"$(u8[4]{0, 100, 200, 255}, _, _, i64[1]{2}) {mode = \"cubic\", antialias = 1}", "u8[2]"},
+      {"$(f32[1, 4, 8], _, _, i64[2]{7, 8}) {axes = [1, 2], keep_aspect_ratio_policy = \"not_larger\"}",
+       "f32[1, 4, 8]"},
+      {"$(f32[3]{1, 2, 3}, f32[2]{0, 2}, _, i64[1]{3}) {coordinate_transformation_mode = \"tf_crop_and_resize\", "
+       "extrapolation_value = 9.0}",
+       "f32[3]{1, 3, 9}"},
+      {"$(f32[0, 2], _, f32[2]{1, 2})", "f32[0, 4]"},
+      {"$(f32[1, 2], _, f32[2]{1, 2}, i64[2]{1, 2})", "error: exactly one of"},
+      {"$(f32[1, 2], _, f32[2]{1, 0})", "error: a scale is 0"},
+      {"$(f32[1, 2], _, f32[2]{1, 2}) {mode = \"magic\"}", "error: no mode 'magic'"}};
+  return op;
 }
 
 OpDef upsample() {

@@ -12,7 +12,8 @@ void eval(EvalContext& e) {
   if (batch_axis == time_axis) fail("batch_axis and time_axis are both {}", batch_axis);
   std::vector<int64_t> lengths = ints_of(e.tensor(1));
   int64_t time = x.dim(time_axis);
-  if (static_cast<int64_t>(lengths.size()) != x.dim(batch_axis)) fail("{} lengths are given for a batch of {}", lengths.size(), x.dim(batch_axis));
+  if (static_cast<int64_t>(lengths.size()) != x.dim(batch_axis))
+    fail("{} lengths are given for a batch of {}", lengths.size(), x.dim(batch_axis));
   for (int64_t length : lengths)
     if (length < 0 || length > time) fail("length {} is outside 0..{}", length, time);
   std::vector<int64_t> strides = strides_of(x.dims());

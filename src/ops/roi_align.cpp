@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/support/blank.h"
 #include "ops/support/interpolate.h"
-#include "ops/support/record.h"
 #include "ops/support/zeros.h"
 
 namespace selkie::ops {
@@ -162,22 +162,9 @@ void eval_max(EvalContext& e) {
 }
 
 OpDef base() {
-  return {
-      .name = {},
-      .onnx = {},
-      .doc = {},
-      .operands = {},
-      .results = {},
-      .dynamism = isdos(),
-      .mapping = Mapping::many_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = absent("images do not occur in shape arithmetic"),
-      .eval = absent("set by each record"),
-      .lower = later::cpu,
-      .grad = later::training,
-      .samples = {},
-  };
+  OpDef op = blank_record(Mapping::many_to_many);
+  op.value = absent("images do not occur in shape arithmetic");
+  return op;
 }
 
 OpDef align() {

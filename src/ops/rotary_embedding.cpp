@@ -42,7 +42,8 @@ void eval(EvalContext& e) {
     fail("{} elements of a head of {} cannot be rotated in pairs", width, x.size);
   std::vector<int64_t> rows = cache_rows(e, x);
   int64_t half = width / 2;
-  if (e.tensor(1).dims().back() != half) fail("the caches have {} columns, but {} are needed", e.tensor(1).dims().back(), half);
+  if (e.tensor(1).dims().back() != half)
+    fail("the caches have {} columns, but {} are needed", e.tensor(1).dims().back(), half);
   rotate_heads(x, rows, e.tensor(1), e.tensor(2), e.attr_int("interleaved") != 0);
   e.set(0, input.rank() == 3 ? merge_heads(x, input.dtype()) : to_tensor(x, input.dtype()));
 }

@@ -20,11 +20,13 @@ Tensor stack_trips(std::vector<Tensor>& slices, int64_t axis, bool reverse) {
 
 void eval(EvalContext& e) {
   int64_t given = e.attr_int("num_scan_inputs");
-  if (given < 1 || given > static_cast<int64_t>(e.operand_count())) fail("num_scan_inputs is {}, but there are {} operands", given, e.operand_count());
+  if (given < 1 || given > static_cast<int64_t>(e.operand_count()))
+    fail("num_scan_inputs is {}, but there are {} operands", given, e.operand_count());
   auto inputs = static_cast<size_t>(given);
   size_t states = e.operand_count() - inputs;
   const ir::Region& body = e.region(0);
-  if (body.yields.size() < states) fail("the body returns {} values, fewer than the {} states", body.yields.size(), states);
+  if (body.yields.size() < states)
+    fail("the body returns {} values, fewer than the {} states", body.yields.size(), states);
   size_t outputs = body.yields.size() - states;
   std::vector<int64_t> input_axes = list_of(e, "scan_input_axes", inputs);
   std::vector<int64_t> input_reversed = list_of(e, "scan_input_directions", inputs);
@@ -36,7 +38,8 @@ void eval(EvalContext& e) {
   for (size_t i = 0; i < inputs; ++i) {
     const Tensor& x = e.tensor(states + i);
     input_axes[i] = normalize_axis(input_axes[i], x.rank());
-    if (trips && *trips != x.dim(input_axes[i])) fail("scan inputs have {} and {} slices", *trips, x.dim(input_axes[i]));
+    if (trips && *trips != x.dim(input_axes[i]))
+      fail("scan inputs have {} and {} slices", *trips, x.dim(input_axes[i]));
     trips = x.dim(input_axes[i]);
   }
   std::vector<std::vector<Tensor>> stacked(outputs);
@@ -70,17 +73,21 @@ void batched_form(UpgradeContext& c) { c.become("batched_scan"); }
 
 void eval_batched(EvalContext& e) {
   int64_t given = e.attr_int("num_scan_inputs");
-  if (given < 1 || given > static_cast<int64_t>(e.operand_count()) - 1) fail("num_scan_inputs is {}, but there are {} operands", given, e.operand_count());
+  if (given < 1 || given > static_cast<int64_t>(e.operand_count()) - 1)
+    fail("num_scan_inputs is {}, but there are {} operands", given, e.operand_count());
   auto inputs = static_cast<size_t>(given);
   size_t states = e.operand_count() - 1 - inputs;
   size_t outputs = e.region(0).yields.size() - std::min(states, e.region(0).yields.size());
   std::vector<int64_t> reversed = list_of(e, "directions", inputs);
   for (size_t i = 1; i < e.operand_count(); ++i)
-    if (e.tensor(i).rank() < (i > states ? 2 : 1)) fail("operand {} has too few dims: {}", i, to_string(e.tensor(i).dims()));
+    if (e.tensor(i).rank() < (i > states ? 2 : 1))
+      fail("operand {} has too few dims: {}", i, to_string(e.tensor(i).dims()));
   int64_t batch = e.tensor(1).dim(0);
   int64_t longest = e.tensor(1 + states).dim(1);
-  std::vector<int64_t> lengths = e.has(0) ? ints_of(e.tensor(0)) : std::vector<int64_t>(static_cast<size_t>(batch), longest);
-  if (static_cast<int64_t>(lengths.size()) != batch) fail("{} sequence lengths are given for a batch of {}", lengths.size(), batch);
+  std::vector<int64_t> lengths =
+      e.has(0) ? ints_of(e.tensor(0)) : std::vector<int64_t>(static_cast<size_t>(batch), longest);
+  if (static_cast<int64_t>(lengths.size()) != batch)
+    fail("{} sequence lengths are given for a batch of {}", lengths.size(), batch);
   std::vector<std::vector<Tensor>> finals(states + outputs);
   for (int64_t b = 0; b < batch; ++b) {
     int64_t length = lengths[static_cast<size_t>(b)];
@@ -125,8 +132,10 @@ OpDef record() {
       .doc = "runs a region over the slices of the last operands; carries the first ones as state and stacks outputs",
       .operands = {{"initial_state_and_scan_inputs", mixed_tensors, variadic}},
       .results = {{"final_state_and_scan_outputs", any_tensor, variadic, Container::any}},
-      .attrs = {required_attr("num_scan_inputs", AttrKind::integer), optional_attr("scan_input_axes", AttrKind::integers),
-                optional_attr("scan_input_directions", AttrKind::integers), optional_attr("scan_output_axes", AttrKind::integers),
+      .attrs = {required_attr("num_scan_inputs", AttrKind::integer),
+                optional_attr("scan_input_axes", AttrKind::integers),
+                optional_attr("scan_input_directions", AttrKind::integers),
+                optional_attr("scan_output_axes", AttrKind::integers),
                 optional_attr("scan_output_directions", AttrKind::integers)},
       .regions = {{.name = "body", .onnx = "body", .takes_operands = true}},
       .dynamism = isdos(),
@@ -138,9 +147,12 @@ OpDef record() {
       .lower = absent("control flow becomes bytecode, not a kernel"),
       .grad = later::training,
       .upgrades = {{9, batched_form}},
-      .samples = {{"$(i32[]{0}, i32[3]{1, 2, 3}) {num_scan_inputs = 1} body(%s: i32[], %x: i32[]) { %t = add(%s, %x) yield %t, %t }",
+      .samples = {{"$(i32[]{0}, i32[3]{1, 2, 3}) {num_scan_inputs = 1} body(%s: i32[], %x: i32[]) { %t = add(%s, %x) "
+                   "yield %t, %t }",
                    "i32[]{6}, i32[3]{1, 3, 6}"},
-                  {"$(i32[2]{1, 2}) {num_scan_inputs = 1, scan_input_directions = [1]} body(%x: i32[]) { %t = identity(%x) yield %t }", "i32[2]{2, 1}"},
+                  {"$(i32[2]{1, 2}) {num_scan_inputs = 1, scan_input_directions = [1]} body(%x: i32[]) { %t = "
+                   "identity(%x) yield %t }",
+                   "i32[2]{2, 1}"},
                   {"$(i32[0]) {num_scan_inputs = 1} body(%x: i32[]) { %t = neg(%x) : i32[] yield %t }", "i32[0]"},
                   {"$(f32[2]) {num_scan_inputs = 2} body(%x: f32[]) { yield }", "error: num_scan_inputs is 2"}},
   };
@@ -156,9 +168,11 @@ OpDef batched() {
   op.regions = {{.name = "body", .onnx = "body", .variadic = true}};
   op.eval = eval_batched;
   op.upgrades = {};
-  op.samples = {{"$(_, i32[1]{0}, i32[1, 3]{1, 2, 3}) {num_scan_inputs = 1} body(%s: i32[], %x: i32[]) { %t = add(%s, %x) yield %t, %t }",
+  op.samples = {{"$(_, i32[1]{0}, i32[1, 3]{1, 2, 3}) {num_scan_inputs = 1} body(%s: i32[], %x: i32[]) { %t = add(%s, "
+                 "%x) yield %t, %t }",
                  "i32[1]{6}, i32[1, 3]{1, 3, 6}"},
-                {"$(i64[1]{2}, i32[1]{0}, i32[1, 3]{1, 2, 3}) {num_scan_inputs = 1} body(%s: i32[], %x: i32[]) { %t = add(%s, %x) yield %t, %t }",
+                {"$(i64[1]{2}, i32[1]{0}, i32[1, 3]{1, 2, 3}) {num_scan_inputs = 1} body(%s: i32[], %x: i32[]) { %t = "
+                 "add(%s, %x) yield %t, %t }",
                  "i32[1]{3}, i32[1, 3]{1, 3, 0}"},
                 {"$(_, f32[2, 3]) {num_scan_inputs = 1} body(%x: ?) { %t = identity(%x) yield %t }", "f32[2, 3]"},
                 {"$(i64[1]{1}, f32[2, 3]) {num_scan_inputs = 1} body(%x: ?) { yield }", "error: 1 sequence lengths"}};

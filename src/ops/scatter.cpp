@@ -1,8 +1,8 @@
 // ScatterElements, ScatterND and the deprecated Scatter: a copy of the data with some elements or slices replaced.
 #include "ops/support/scatter.h"
 
+#include "ops/support/blank.h"
 #include "ops/support/nd_index.h"
-#include "ops/support/record.h"
 
 namespace selkie::ops {
 namespace {
@@ -12,10 +12,12 @@ void eval_elements(EvalContext& e) {
   const Tensor& indices = e.tensor(1);
   const Tensor& updates = e.tensor(2);
   if (data.rank() != indices.rank() || data.rank() == 0 || indices.dims() != updates.dims())
-    fail("indices {} and updates {} must have the same shape, of the rank of data {}", to_string(indices.dims()), to_string(updates.dims()), to_string(data.dims()));
+    fail("indices {} and updates {} must have the same shape, of the rank of data {}", to_string(indices.dims()),
+         to_string(updates.dims()), to_string(data.dims()));
   int64_t axis = normalize_axis(e.attr_int("axis"), data.rank());
   for (int64_t i = 0; i < data.rank(); ++i)
-    if (i != axis && indices.dim(i) > data.dim(i)) fail("indices {} are larger than data {} at axis {}", to_string(indices.dims()), to_string(data.dims()), i);
+    if (i != axis && indices.dim(i) > data.dim(i))
+      fail("indices {} are larger than data {} at axis {}", to_string(indices.dims()), to_string(data.dims()), i);
   int64_t extent = data.dim(axis);
   std::vector<int64_t> picks = ints_of(indices);
   std::vector<int64_t> strides = strides_of(data.dims());
@@ -24,7 +26,8 @@ void eval_elements(EvalContext& e) {
   targets.reserve(picks.size());
   for (Walk<1> walk(indices.dims(), {strides}); !walk.done(); walk.next()) {
     int64_t pick = picks[targets.size()];
-    if (pick < -extent || pick >= extent) fail("index {} is outside -{}..{} of axis {}", pick, extent, extent - 1, axis);
+    if (pick < -extent || pick >= extent)
+      fail("index {} is outside -{}..{} of axis {}", pick, extent, extent - 1, axis);
     targets.push_back(walk.offset(0) + (pick < 0 ? pick + extent : pick) * step);
   }
   e.set(0, scatter(data, targets, updates, e.attr_string("reduction")));
@@ -37,7 +40,8 @@ void eval_nd(EvalContext& e) {
   NdIndex index = nd_index(data, indices, 0);
   Dims expected(indices.dims().begin(), indices.dims().end() - 1);
   expected.insert(expected.end(), data.dims().begin() + indices.dims().back(), data.dims().end());
-  if (updates.dims() != expected) fail("updates have shape {}, but must have {}", to_string(updates.dims()), to_string(expected));
+  if (updates.dims() != expected)
+    fail("updates have shape {}, but must have {}", to_string(updates.dims()), to_string(expected));
   std::vector<int64_t> targets;
   targets.reserve(static_cast<size_t>(updates.count()));
   for (int64_t offset : index.offsets)
@@ -46,23 +50,14 @@ void eval_nd(EvalContext& e) {
 }
 
 OpDef base() {
-  return {
-      .name = {},
-      .onnx = {},
-      .doc = {},
-      .operands = {{"data", any_tensor}, {"indices", index_tensor}, {"updates", any_tensor}},
-      .results = {{"output", any_tensor}},
-      .attrs = {int_attr("axis", 0), string_attr("reduction", "none")},
-      .dynamism = isdos(),
-      .mapping = Mapping::shuffle,
-      .forward = same_as_first,
-      .backward = later::rdp,
-      .value = later::rdp,
-      .eval = eval_elements,
-      .lower = later::cpu,
-      .grad = later::training,
-      .samples = {},
-  };
+  OpDef op = blank_record(Mapping::shuffle);
+  op.operands = {{"data", any_tensor}, {"indices", index_tensor}, {"updates", any_tensor}};
+  op.results = {{"output", any_tensor}};
+  op.attrs = {int_attr("axis", 0), string_attr("reduction", "none")};
+  op.forward = same_as_first;
+  op.value = later::rdp;
+  op.eval = eval_elements;
+  return op;
 }
 
 OpDef elements() {

@@ -1,5 +1,5 @@
 // Sequences: construction, access, insertion, removal, length.
-#include "ops/support/record.h"
+#include "ops/support/blank.h"
 
 namespace selkie::ops {
 namespace {
@@ -19,22 +19,10 @@ void check_growth(EvalContext& e, size_t size) {
 
 // What the records of this family have in common.
 OpDef base() {
-  return {
-      .name = {},
-      .onnx = {},
-      .doc = {},
-      .operands = {},
-      .results = {},
-      .dynamism = isdos(),
-      .mapping = Mapping::opaque,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = later::rdp,
-      .eval = absent("set by each record"),
-      .lower = absent("sequences are handled by the virtual machine"),
-      .grad = later::training,
-      .samples = {},
-  };
+  OpDef op = blank_record();
+  op.value = later::rdp;
+  op.lower = absent("sequences are handled by the virtual machine");
+  return op;
 }
 
 OpDef at() {
@@ -112,15 +100,18 @@ OpDef insert() {
   op.name = "sequence_insert";
   op.onnx = {"", "SequenceInsert", {11}};
   op.doc = "a sequence with one more item, by default at its end";
-  op.operands = {{"sequence", any_tensor, required, Container::seq}, {"tensor", any_tensor}, {"position", index_tensor, optional}};
+  op.operands = {
+      {"sequence", any_tensor, required, Container::seq}, {"tensor", any_tensor}, {"position", index_tensor, optional}};
   op.results = {{"output", any_tensor, required, Container::seq}};
   op.eval = [](EvalContext& e) {
     Sequence out{e.operand(0).sequence()};
     size_t size = out.items.size();
     check_growth(e, size + 1);
     if (size > 0 && out.items[0].is_tensor() && out.items[0].tensor().dtype() != e.tensor(1).dtype())
-      fail("the tensor is of type {}, but the sequence holds {}", name(e.tensor(1).dtype()), name(out.items[0].tensor().dtype()));
-    out.items.insert(out.items.begin() + static_cast<int64_t>(e.has(2) ? position(e.tensor(2), size, size) : size), e.operand(1));
+      fail("the tensor is of type {}, but the sequence holds {}", name(e.tensor(1).dtype()),
+           name(out.items[0].tensor().dtype()));
+    out.items.insert(out.items.begin() + static_cast<int64_t>(e.has(2) ? position(e.tensor(2), size, size) : size),
+                     e.operand(1));
     e.set(0, std::move(out));
   };
   op.samples = {{"$(seq(f32[2]), f32[3], i64[]{0})", "seq(f32[3], f32[2])"},
@@ -138,7 +129,8 @@ OpDef length() {
   op.results = {{"length", i64_tensor}};
   op.eval = [](EvalContext& e) { e.set(0, Tensor::scalar_i64(static_cast<int64_t>(e.operand(0).sequence().size()))); };
   op.grad = absent("the result is an integer");
-  op.samples = {{"$(seq(f32[2], f32[3]))", "i64[]{2}"}, {"$(seq())", "i64[]{0}"}, {"$(f32[2])", "error: must be a sequence"}};
+  op.samples = {
+      {"$(seq(f32[2], f32[3]))", "i64[]{2}"}, {"$(seq())", "i64[]{0}"}, {"$(f32[2])", "error: must be a sequence"}};
   return op;
 }
 

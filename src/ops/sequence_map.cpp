@@ -26,8 +26,11 @@ OpDef sequence_map_op() {
   return {
       .name = "sequence_map",
       .onnx = {"", "SequenceMap", {17}},
-      .doc = "runs a region for each item of a sequence; other operands are the same each time, or sequences of equal length",
-      .operands = {{"input_sequence", any_tensor, required, Container::seq}, {"additional_inputs", any_tensor, variadic, Container::any}},
+      .doc =
+          "runs a region for each item of a sequence; other operands are the same each time, or sequences of equal "
+          "length",
+      .operands = {{"input_sequence", any_tensor, required, Container::seq},
+                   {"additional_inputs", any_tensor, variadic, Container::any}},
       .results = {{"out_sequence", any_tensor, variadic, Container::seq}},
       .regions = {{.name = "body", .onnx = "body", .takes_operands = true}},
       .dynamism = isdos(),
@@ -38,10 +41,11 @@ OpDef sequence_map_op() {
       .eval = eval,
       .lower = absent("control flow becomes bytecode, not a kernel"),
       .grad = later::training,
-      .samples = {{"$(seq(i32[1]{1}, i32[2]{2, 3}), i32[]{10}) body(%x: i32[*], %y: i32[]) { %z = add(%x, %y) yield %z }",
-                   "seq(i32[1]{11}, i32[2]{12, 13})"},
-                  {"$(seq()) body(%x: f32[*]) { yield %x }", "seq()"},
-                  {"$(f32[2]) body(%x: f32[2]) { yield }", "error: must be a sequence"}},
+      .samples =
+          {{"$(seq(i32[1]{1}, i32[2]{2, 3}), i32[]{10}) body(%x: i32[*], %y: i32[]) { %z = add(%x, %y) yield %z }",
+            "seq(i32[1]{11}, i32[2]{12, 13})"},
+           {"$(seq()) body(%x: f32[*]) { yield %x }", "seq()"},
+           {"$(f32[2]) body(%x: f32[2]) { yield }", "error: must be a sequence"}},
   };
 }
 

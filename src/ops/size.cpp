@@ -18,7 +18,10 @@ OpDef size_op() {
       .eval = [](EvalContext& e) { e.set(0, Tensor::scalar_i64(e.tensor(0).count())); },
       .lower = absent("shapes are read from descriptors; no kernel is needed"),
       .grad = absent("the result is an integer"),
-      .samples = {{"$(f32[2, 3])", "i64[]{6}"}, {"$(f32[])", "i64[]{1}"}, {"$(str[0, 3])", "i64[]{0}"}, {"$()", "error: at least 1"}},
+      .samples = {{"$(f32[2, 3])", "i64[]{6}"},
+                  {"$(f32[])", "i64[]{1}"},
+                  {"$(str[0, 3])", "i64[]{0}"},
+                  {"$()", "error: at least 1"}},
   };
 }
 

@@ -30,12 +30,14 @@ void eval(EvalContext& e) {
   std::vector<int64_t> starts = ints_of(e.tensor(1));
   std::vector<int64_t> ends = ints_of(e.tensor(2));
   std::vector<int64_t> axes;
-  if (e.has(3)) axes = ints_of(e.tensor(3));
+  if (e.has(3))
+    axes = ints_of(e.tensor(3));
   else
     for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
   std::vector<int64_t> steps = e.has(4) ? ints_of(e.tensor(4)) : std::vector<int64_t>(starts.size(), 1);
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
-    fail("starts, ends, axes and steps have {}, {}, {} and {} entries", starts.size(), ends.size(), axes.size(), steps.size());
+    fail("starts, ends, axes and steps have {}, {}, {} and {} entries", starts.size(), ends.size(), axes.size(),
+         steps.size());
   normalize_axes(axes, x.rank());
   Dims dims = x.dims();
   std::vector<int64_t> strides = strides_of(x.dims());
@@ -64,7 +66,11 @@ OpDef slice_op() {
       .name = "slice",
       .onnx = {"", "Slice", {1, 10, 11, 13}},
       .doc = "the elements from start to end in steps, along some axes",
-      .operands = {{"data", any_tensor}, {"starts", index_tensor}, {"ends", index_tensor}, {"axes", index_tensor, optional}, {"steps", index_tensor, optional}},
+      .operands = {{"data", any_tensor},
+                   {"starts", index_tensor},
+                   {"ends", index_tensor},
+                   {"axes", index_tensor, optional},
+                   {"steps", index_tensor, optional}},
       .results = {{"output", any_tensor}},
       .dynamism = isvdos({"starts", "ends", "axes", "steps"}),
       .mapping = Mapping::reorganize,
@@ -76,7 +82,8 @@ OpDef slice_op() {
       .grad = later::training,
       .upgrades = {{10, attributes_to_operands}},
       .samples = {{"$(i32[5]{1, 2, 3, 4, 5}, i64[1]{1}, i64[1]{-1})", "i32[3]{2, 3, 4}"},
-                  {"$(i32[5]{1, 2, 3, 4, 5}, i64[1]{-1}, i64[1]{-9223372036854775808}, i64[1]{0}, i64[1]{-2})", "i32[3]{5, 3, 1}"},
+                  {"$(i32[5]{1, 2, 3, 4, 5}, i64[1]{-1}, i64[1]{-9223372036854775808}, i64[1]{0}, i64[1]{-2})",
+                   "i32[3]{5, 3, 1}"},
                   {"$(f32[2, 3], i64[1]{3}, i64[1]{1}, i64[1]{1})", "f32[2, 0]"},
                   {"$(f32[2, 3], i32[1]{0}, i32[1]{2147483647}, i32[1]{-1}, i32[1]{2})", "f32[2, 2]"},
                   {"$(f32[3], i64[1]{0}, i64[1]{2}, i64[1]{0}, i64[1]{0})", "error: a step is 0"},

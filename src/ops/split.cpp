@@ -1,12 +1,13 @@
 // Split, SplitToSequence and ConcatFromSequence: a tensor in parts along one axis, and back.
-#include "ops/support/record.h"
+#include "ops/support/blank.h"
 
 namespace selkie::ops {
 namespace {
 
 // Parts of equal size; the last may be smaller.
 std::vector<int64_t> equal_parts(int64_t total, int64_t parts) {
-  if (parts < 1 || parts > std::max<int64_t>(total, 1) * 2 + 65536) fail("{} elements cannot be split into {} parts", total, parts);
+  if (parts < 1 || parts > std::max<int64_t>(total, 1) * 2 + 65536)
+    fail("{} elements cannot be split into {} parts", total, parts);
   int64_t size = (total + parts - 1) / parts;
   std::vector<int64_t> sizes;
   for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(total - i * size, 0, size));
@@ -39,10 +40,12 @@ void eval_split(EvalContext& e) {
     sizes = ints_of(e.tensor(1));
     check_sizes(sizes, x.dim(axis));
   } else {
-    if (e.has_attr("num_outputs") && e.attr_int("num_outputs") != count) fail("num_outputs is {}, but there are {} results", e.attr_int("num_outputs"), count);
+    if (e.has_attr("num_outputs") && e.attr_int("num_outputs") != count)
+      fail("num_outputs is {}, but there are {} results", e.attr_int("num_outputs"), count);
     sizes = equal_parts(x.dim(axis), count);
   }
-  if (static_cast<int64_t>(sizes.size()) != count) fail("{} parts are given, but there are {} results", sizes.size(), count);
+  if (static_cast<int64_t>(sizes.size()) != count)
+    fail("{} parts are given, but there are {} results", sizes.size(), count);
   std::vector<Tensor> parts = cut(x, axis, sizes);
   for (size_t i = 0; i < parts.size(); ++i) e.set(i, parts[i]);
 }
@@ -80,7 +83,8 @@ void eval_from_sequence(EvalContext& e) {
   for (const HostValue& item : items) {
     Tensor part = item.tensor();
     axis = normalize_axis(e.attr_int("axis"), part.rank() + new_axis);
-    if (part.dtype() != items[0].tensor().dtype()) fail("the sequence holds {} and {}", name(items[0].tensor().dtype()), name(part.dtype()));
+    if (part.dtype() != items[0].tensor().dtype())
+      fail("the sequence holds {} and {}", name(items[0].tensor().dtype()), name(part.dtype()));
     parts.push_back(new_axis ? with_axis(part, axis) : part);
   }
   e.set(0, concat(parts, axis));
@@ -95,23 +99,14 @@ void sizes_as_integers(UpgradeContext& c) {
 }
 
 OpDef base() {
-  return {
-      .name = {},
-      .onnx = {},
-      .doc = {},
-      .operands = {{"input", any_tensor}, {"split", index_tensor, optional}},
-      .results = {{"outputs", any_tensor, variadic}},
-      .attrs = {int_attr("axis", 0)},
-      .dynamism = isvdos({"split"}),
-      .mapping = Mapping::reorganize,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = later::rdp,
-      .eval = eval_split,
-      .lower = later::cpu,
-      .grad = later::training,
-      .samples = {},
-  };
+  OpDef op = blank_record(Mapping::reorganize);
+  op.operands = {{"input", any_tensor}, {"split", index_tensor, optional}};
+  op.results = {{"outputs", any_tensor, variadic}};
+  op.attrs = {int_attr("axis", 0)};
+  op.dynamism = isvdos({"split"});
+  op.value = later::rdp;
+  op.eval = eval_split;
+  return op;
 }
 
 OpDef split() {

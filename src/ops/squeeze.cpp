@@ -13,15 +13,18 @@ std::vector<D> squeezed(const std::vector<D>& dims, const std::optional<std::vec
   std::vector<D> out;
   for (size_t i = 0; i < dims.size(); ++i) {
     bool drop = axes ? std::binary_search(gone.begin(), gone.end(), static_cast<int64_t>(i)) : is_one(dims[i]);
-    if (!drop) out.push_back(dims[i]);
-    else if (axes && !is_one(dims[i])) fail("axis {} is not 1", i);
+    if (!drop)
+      out.push_back(dims[i]);
+    else if (axes && !is_one(dims[i]))
+      fail("axis {} is not 1", i);
   }
   return out;
 }
 
 template <class D>
 std::vector<D> unsqueezed(std::vector<D> dims, const std::vector<int64_t>& axes, D one) {
-  for (int64_t axis : normalize_axes(axes, static_cast<int64_t>(dims.size() + axes.size()))) dims.insert(dims.begin() + axis, one);
+  for (int64_t axis : normalize_axes(axes, static_cast<int64_t>(dims.size() + axes.size())))
+    dims.insert(dims.begin() + axis, one);
   return dims;
 }
 
@@ -34,9 +37,12 @@ void eval_squeeze(EvalContext& e) {
 std::vector<Type> forward_squeeze(const ForwardContext& c) {
   std::optional<std::vector<int64_t>> axes = c.numbers(1);
   // Without axes the rank depends on which dims are 1, which only numbers tell.
-  bool decided = c.has(1) ? axes.has_value() : c.dims(0) && std::all_of(c.dims(0)->begin(), c.dims(0)->end(), [](sym::Expr d) { return d.is_constant(); });
+  bool decided = c.has(1) ? axes.has_value()
+                          : c.dims(0) && std::all_of(c.dims(0)->begin(), c.dims(0)->end(),
+                                                     [](sym::Expr d) { return d.is_constant(); });
   if (!c.dims(0) || !decided) return {Type::tensor(c.dtype(0))};
-  return {Type::tensor(c.dtype(0), squeezed(*c.dims(0), axes, [](sym::Expr d) { return d.constant().value_or(1) == 1; }))};
+  return {
+      Type::tensor(c.dtype(0), squeezed(*c.dims(0), axes, [](sym::Expr d) { return d.constant().value_or(1) == 1; }))};
 }
 
 std::vector<Type> forward_unsqueeze(const ForwardContext& c) {

@@ -7,17 +7,22 @@ namespace {
 void eval(EvalContext& e) {
   const Tensor& cache = e.tensor(0);
   const Tensor& update = e.tensor(1);
-  if (cache.rank() < 2 || cache.rank() != update.rank()) fail("cache {} and update {} must have the same rank, at least 2", to_string(cache.dims()), to_string(update.dims()));
+  if (cache.rank() < 2 || cache.rank() != update.rank())
+    fail("cache {} and update {} must have the same rank, at least 2", to_string(cache.dims()),
+         to_string(update.dims()));
   int64_t axis = normalize_axis(e.attr_int("axis"), cache.rank());
   if (axis == 0) fail("axis 0 is the batch");
   for (int64_t i = 0; i < cache.rank(); ++i)
-    if (i != axis && cache.dim(i) != update.dim(i)) fail("cache {} and update {} differ outside axis {}", to_string(cache.dims()), to_string(update.dims()), axis);
+    if (i != axis && cache.dim(i) != update.dim(i))
+      fail("cache {} and update {} differ outside axis {}", to_string(cache.dims()), to_string(update.dims()), axis);
   const std::string& mode = e.attr_string("mode");
   if (mode != "linear" && mode != "circular") fail("mode is '{}', but must be linear or circular", mode);
   int64_t room = cache.dim(axis);
   int64_t length = update.dim(axis);
-  std::vector<int64_t> starts = e.has(2) ? ints_of(e.tensor(2)) : std::vector<int64_t>(static_cast<size_t>(cache.dim(0)), 0);
-  if (static_cast<int64_t>(starts.size()) != cache.dim(0)) fail("{} positions are given for a batch of {}", starts.size(), cache.dim(0));
+  std::vector<int64_t> starts =
+      e.has(2) ? ints_of(e.tensor(2)) : std::vector<int64_t>(static_cast<size_t>(cache.dim(0)), 0);
+  if (static_cast<int64_t>(starts.size()) != cache.dim(0))
+    fail("{} positions are given for a batch of {}", starts.size(), cache.dim(0));
   Tensor out(cache.dtype(), cache.dims());
   dispatch_storage(cache.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -26,11 +31,13 @@ void eval(EvalContext& e) {
     int64_t rows = product(cache.dims(), 1, axis);
     for (int64_t b = 0; b < cache.dim(0); ++b) {
       int64_t start = starts[static_cast<size_t>(b)];
-      if (start < 0 || start >= std::max<int64_t>(room, 1) || (mode == "linear" && length > room - start)) fail("an update of {} at {} does not fit a cache of {}", length, start, room);
+      if (start < 0 || start >= std::max<int64_t>(room, 1) || (mode == "linear" && length > room - start))
+        fail("an update of {} at {} does not fit a cache of {}", length, start, room);
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t k = 0; k < length; ++k) {
           int64_t at = (start + k) % room;
-          std::copy_n(update.data<T>() + ((b * rows + r) * length + k) * inner, inner, out.mutable_data<T>() + ((b * rows + r) * room + at) * inner);
+          std::copy_n(update.data<T>() + ((b * rows + r) * length + k) * inner, inner,
+                      out.mutable_data<T>() + ((b * rows + r) * room + at) * inner);
         }
     }
   });
@@ -56,7 +63,8 @@ OpDef tensor_scatter_op() {
       .lower = later::cpu,
       .grad = later::training,
       .samples = {{"$(i32[1, 3, 1]{1, 2, 3}, i32[1, 1, 1]{9}, i64[1]{2})", "i32[1, 3, 1]{1, 2, 9}"},
-                  {"$(i32[1, 3, 1]{1, 2, 3}, i32[1, 2, 1]{8, 9}, i64[1]{2}) {mode = \"circular\"}", "i32[1, 3, 1]{9, 2, 8}"},
+                  {"$(i32[1, 3, 1]{1, 2, 3}, i32[1, 2, 1]{8, 9}, i64[1]{2}) {mode = \"circular\"}",
+                   "i32[1, 3, 1]{9, 2, 8}"},
                   {"$(f32[0, 3, 1], f32[0, 1, 1])", "f32[0, 3, 1]"},
                   {"$(f32[1, 3, 1], f32[1, 2, 1], i64[1]{2})", "error: does not fit"},
                   {"$(f32[1, 3, 1], f32[1, 1, 2])", "error: differ outside axis"}},

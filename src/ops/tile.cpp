@@ -7,7 +7,8 @@ namespace {
 void eval(EvalContext& e) {
   const Tensor& x = e.tensor(0);
   std::vector<int64_t> repeats = ints_of(e.tensor(1));
-  if (static_cast<int64_t>(repeats.size()) != x.rank()) fail("{} repeats are given for {} axes", repeats.size(), x.rank());
+  if (static_cast<int64_t>(repeats.size()) != x.rank())
+    fail("{} repeats are given for {} axes", repeats.size(), x.rank());
   // Every axis becomes two, of which the first is walked without moving.
   Dims pairs;
   Dims dims;
@@ -18,7 +19,8 @@ void eval(EvalContext& e) {
     pairs.insert(pairs.end(), {repeats[i], x.dims()[i]});
     strides.insert(strides.end(), {0, own[i]});
     int64_t dim = 0;
-    if (__builtin_mul_overflow(repeats[i], x.dims()[i], &dim)) fail("{} repeats of {} are too many", repeats[i], x.dims()[i]);
+    if (__builtin_mul_overflow(repeats[i], x.dims()[i], &dim))
+      fail("{} repeats of {} are too many", repeats[i], x.dims()[i]);
     dims.push_back(dim);
   }
   e.set(0, strided_copy(x, std::move(pairs), strides).reshaped(std::move(dims)));
@@ -41,7 +43,8 @@ void eval_axis(EvalContext& e) {
   int64_t axis = normalize_axis(int_of(e.tensor(2)), x.rank());
   if (tiles < 0) fail("repeat {} is negative", tiles);
   Dims dims = x.dims();
-  if (__builtin_mul_overflow(dims[static_cast<size_t>(axis)], tiles, &dims[static_cast<size_t>(axis)])) fail("{} repeats are too many", tiles);
+  if (__builtin_mul_overflow(dims[static_cast<size_t>(axis)], tiles, &dims[static_cast<size_t>(axis)]))
+    fail("{} repeats are too many", tiles);
   Dims pairs = x.dims();
   pairs.insert(pairs.begin() + axis, tiles);
   std::vector<int64_t> strides = strides_of(x.dims());
@@ -82,7 +85,8 @@ OpDef one_axis() {
   op.forward = later::rdp;
   op.eval = eval_axis;
   op.upgrades = {};
-  op.samples = {{"$(i32[2, 1]{1, 2}, i64[]{2}, i64[]{1})", "i32[2, 2]{1, 1, 2, 2}"}, {"$(f32[2], i64[]{1}, i64[]{1})", "error: axis 1 is outside"}};
+  op.samples = {{"$(i32[2, 1]{1, 2}, i64[]{2}, i64[]{1})", "i32[2, 2]{1, 1, 2, 2}"},
+                {"$(f32[2], i64[]{1}, i64[]{1})", "error: axis 1 is outside"}};
   return op;
 }
 

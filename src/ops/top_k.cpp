@@ -36,7 +36,8 @@ void eval(EvalContext& e) {
         std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
           W p = at(a), q = at(b);
           if constexpr (std::is_same_v<W, double>)
-            if (std::isnan(p) || std::isnan(q)) return largest ? std::isnan(p) && !std::isnan(q) : !std::isnan(p) && std::isnan(q);
+            if (std::isnan(p) || std::isnan(q))
+              return largest ? std::isnan(p) && !std::isnan(q) : !std::isnan(p) && std::isnan(q);
           return largest ? p > q : p < q;
         });
         for (int64_t n = 0; n < k; ++n) {

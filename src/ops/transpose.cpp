@@ -13,7 +13,8 @@ std::vector<int64_t> permutation(const std::vector<int64_t>* perm, int64_t rank)
     for (int64_t i = rank; i-- > 0;) out.push_back(i);
     return out;
   }
-  if (static_cast<int64_t>(perm->size()) != rank) fail("perm has {} axes, but the tensor has rank {}", perm->size(), rank);
+  if (static_cast<int64_t>(perm->size()) != rank)
+    fail("perm has {} axes, but the tensor has rank {}", perm->size(), rank);
   normalize_axes(*perm, rank);
   for (int64_t axis : *perm) out.push_back(normalize_axis(axis, rank));
   return out;
@@ -28,7 +29,8 @@ std::vector<Type> forward(const ForwardContext& c) {
   if (!c.dims(0)) return {c.type(0)};
   const ir::Attribute* perm = c.find_attr("perm");
   SymDims dims;
-  for (int64_t axis : permutation(perm ? &std::get<std::vector<int64_t>>(*perm) : nullptr, static_cast<int64_t>(c.dims(0)->size())))
+  for (int64_t axis :
+       permutation(perm ? &std::get<std::vector<int64_t>>(*perm) : nullptr, static_cast<int64_t>(c.dims(0)->size())))
     dims.push_back((*c.dims(0))[static_cast<size_t>(axis)]);
   return {Type::tensor(c.dtype(0), dims)};
 }

@@ -52,7 +52,9 @@ Found find(const Rows<W>& rows, int64_t count, bool sorted) {
   // In order of first appearance instead.
   std::vector<int64_t> rank(found.first.size());
   std::iota(rank.begin(), rank.end(), 0);
-  std::sort(rank.begin(), rank.end(), [&](int64_t a, int64_t b) { return found.first[static_cast<size_t>(a)] < found.first[static_cast<size_t>(b)]; });
+  std::sort(rank.begin(), rank.end(), [&](int64_t a, int64_t b) {
+    return found.first[static_cast<size_t>(a)] < found.first[static_cast<size_t>(b)];
+  });
   Found out;
   std::vector<int64_t> place(rank.size());
   for (size_t i = 0; i < rank.size(); ++i) {
@@ -77,7 +79,8 @@ void eval(EvalContext& e) {
   int64_t count = data.dim(axis);
   dispatch_wide(x.dtype(), [&](auto tag) {
     using W = typename decltype(tag)::type;
-    Found found = find(Rows<W>{widen<W>(rows), count == 0 ? 0 : rows.count() / count}, count, e.attr_int("sorted") != 0);
+    Found found =
+        find(Rows<W>{widen<W>(rows), count == 0 ? 0 : rows.count() / count}, count, e.attr_int("sorted") != 0);
     std::vector<Tensor> parts{slice_axis(data, axis, 0, 0)};
     for (int64_t at : found.first) parts.push_back(slice_axis(data, axis, at, 1));
     e.set(0, concat(parts, axis));
@@ -107,7 +110,10 @@ OpDef unique_op() {
       .onnx = {"", "Unique", {11}},
       .doc = "the distinct elements or slices, their first places, the way back, and how often each occurs",
       .operands = {{"x", any_tensor}},
-      .results = {{"y", any_tensor}, {"indices", i64_tensor, optional}, {"inverse_indices", i64_tensor, optional}, {"counts", i64_tensor, optional}},
+      .results = {{"y", any_tensor},
+                  {"indices", i64_tensor, optional},
+                  {"inverse_indices", i64_tensor, optional},
+                  {"counts", i64_tensor, optional}},
       .attrs = {optional_attr("axis", AttrKind::integer), int_attr("sorted", 1)},
       .dynamism = edo({"x"}),
       .mapping = Mapping::opaque,
@@ -118,7 +124,8 @@ OpDef unique_op() {
       .lower = later::cpu,
       .grad = later::training,
       .samples = {{"$(i32[4]{3, 1, 3, 2})", "i32[3]{1, 2, 3}, i64[3]{1, 3, 0}, i64[4]{2, 0, 2, 1}, i64[3]{1, 1, 2}"},
-                  {"$(i32[4]{3, 1, 3, 2}) {sorted = 0}", "i32[3]{3, 1, 2}, i64[3]{0, 1, 3}, i64[4]{0, 1, 0, 2}, i64[3]{2, 1, 1}"},
+                  {"$(i32[4]{3, 1, 3, 2}) {sorted = 0}",
+                   "i32[3]{3, 1, 2}, i64[3]{0, 1, 3}, i64[4]{0, 1, 0, 2}, i64[3]{2, 1, 1}"},
                   {"$(i32[3, 1]{2, 2, 1}) {axis = 0}", "i32[2, 1]{1, 2}"},
                   {"$(f32[0])", "f32[0]"},
                   {"$(f32[2]) {axis = 1}", "error: axis 1 is outside"}},

@@ -25,12 +25,35 @@ double plus(double a, double b) { return a + b; }
 
 std::vector<Row> rows() {
   return {
-      {"max", "Max", "the largest", dtypes::numeric, {1, 6, 8, 12, 13}, largest,
-       [](int64_t a, int64_t b) { return std::max(a, b); }, [](uint64_t a, uint64_t b) { return std::max(a, b); }},
-      {.name = "mean", .onnx = "Mean", .doc = "the mean", .dtypes = dtypes::floats, .versions = {1, 6, 8, 13}, .real = plus, .mean = true},
-      {"min", "Min", "the smallest", dtypes::numeric, {1, 6, 8, 12, 13}, smallest,
-       [](int64_t a, int64_t b) { return std::min(a, b); }, [](uint64_t a, uint64_t b) { return std::min(a, b); }},
-      {.name = "sum", .onnx = "Sum", .doc = "the sum", .dtypes = dtypes::floats, .versions = {1, 6, 8, 13}, .real = plus},
+      {"max",
+       "Max",
+       "the largest",
+       dtypes::numeric,
+       {1, 6, 8, 12, 13},
+       largest,
+       [](int64_t a, int64_t b) { return std::max(a, b); },
+       [](uint64_t a, uint64_t b) { return std::max(a, b); }},
+      {.name = "mean",
+       .onnx = "Mean",
+       .doc = "the mean",
+       .dtypes = dtypes::floats,
+       .versions = {1, 6, 8, 13},
+       .real = plus,
+       .mean = true},
+      {"min",
+       "Min",
+       "the smallest",
+       dtypes::numeric,
+       {1, 6, 8, 12, 13},
+       smallest,
+       [](int64_t a, int64_t b) { return std::min(a, b); },
+       [](uint64_t a, uint64_t b) { return std::min(a, b); }},
+      {.name = "sum",
+       .onnx = "Sum",
+       .doc = "the sum",
+       .dtypes = dtypes::floats,
+       .versions = {1, 6, 8, 13},
+       .real = plus},
   };
 }
 
@@ -42,7 +65,8 @@ Tensor fold(EvalContext& e, F&& f, double scale) {
   std::vector<W> result;
   for (size_t i = 0; i < e.operand_count(); ++i) {
     std::vector<W> values = widen<W>(broadcast_to(e.tensor(i), dims));
-    if (i == 0) result = std::move(values);
+    if (i == 0)
+      result = std::move(values);
     else
       for (size_t j = 0; j < values.size(); ++j) result[j] = f(result[j], values[j]);
   }
@@ -54,9 +78,12 @@ Tensor fold(EvalContext& e, F&& f, double scale) {
 void eval(const Row& row, EvalContext& e) {
   dispatch_number(e.tensor(0).dtype(), [&](auto tag) {
     using W = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<W, double>) e.set(0, fold<W>(e, row.real, row.mean ? 1.0 / static_cast<double>(e.operand_count()) : 1.0));
-    else if constexpr (std::is_same_v<W, int64_t>) e.set(0, fold<W>(e, row.integer, 1));
-    else e.set(0, fold<W>(e, row.natural, 1));
+    if constexpr (std::is_same_v<W, double>)
+      e.set(0, fold<W>(e, row.real, row.mean ? 1.0 / static_cast<double>(e.operand_count()) : 1.0));
+    else if constexpr (std::is_same_v<W, int64_t>)
+      e.set(0, fold<W>(e, row.integer, 1));
+    else
+      e.set(0, fold<W>(e, row.natural, 1));
   });
 }
 

@@ -14,8 +14,10 @@ void eval(EvalContext& e) {
     using T = typename decltype(tag)::type;
     const bool* choose = condition.data<bool>();
     T* to = out.mutable_data<T>();
-    Walk<3> walk(dims, {broadcast_strides(condition.dims(), dims), broadcast_strides(x.dims(), dims), broadcast_strides(y.dims(), dims)});
-    for (; !walk.done(); walk.next()) *to++ = choose[walk.offset(0)] ? x.data<T>()[walk.offset(1)] : y.data<T>()[walk.offset(2)];
+    Walk<3> walk(dims, {broadcast_strides(condition.dims(), dims), broadcast_strides(x.dims(), dims),
+                        broadcast_strides(y.dims(), dims)});
+    for (; !walk.done(); walk.next())
+      *to++ = choose[walk.offset(0)] ? x.data<T>()[walk.offset(1)] : y.data<T>()[walk.offset(2)];
   });
   e.set(0, std::move(out));
 }
@@ -31,9 +33,11 @@ OpDef where_op() {
       .results = {{"output", any_tensor}},
       .dynamism = isdos(),
       .mapping = Mapping::one_to_one,
-      .forward = [](const ForwardContext& c) {
-        return std::vector<Type>{Type::tensor(c.dtype(1), broadcast(c, c.dims(0), broadcast(c, c.dims(1), c.dims(2))))};
-      },
+      .forward =
+          [](const ForwardContext& c) {
+            return std::vector<Type>{
+                Type::tensor(c.dtype(1), broadcast(c, c.dims(0), broadcast(c, c.dims(1), c.dims(2))))};
+          },
       .backward = later::rdp,
       .value = later::rdp,
       .eval = eval,

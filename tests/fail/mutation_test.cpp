@@ -54,7 +54,8 @@ Outcome try_model(std::string_view bytes) {
     auto module = onnx::import_bytes(bytes, ops::op_set(), "no such folder");
     std::vector<HostValue> inputs;
     for (const auto& p : module->main().body.parameters) inputs.push_back(input_for(p->type));
-    interp::Options options{.limits = {.loop_trips = 100, .call_depth = 50, .sequence_items = 1000}, .memory_limit = int64_t{1} << 26};
+    interp::Options options{.limits = {.loop_trips = 100, .call_depth = 50, .sequence_items = 1000},
+                            .memory_limit = int64_t{1} << 26};
     interp::run(*module, std::move(inputs), options);
     return Outcome::ran;
   } catch (const Error&) {
@@ -73,13 +74,15 @@ TEST(Mutation, EveryTruncation) {
     size_t step = model.bytes.size() > 4096 ? 7 : 1;
     for (size_t length = 0; length < model.bytes.size(); length += step)
       refused += try_model(std::string_view(model.bytes).substr(0, length)) == Outcome::refused;
-    std::printf("%s: %zu truncations, %zu refused\n", model.name.c_str(), (model.bytes.size() + step - 1) / step, refused);
+    std::printf("%s: %zu truncations, %zu refused\n", model.name.c_str(), (model.bytes.size() + step - 1) / step,
+                refused);
   }
 }
 
 TEST(Mutation, TenThousandRandomOnesPerSeed) {
   const char* given = std::getenv("SELKIE_SEED");
-  for (uint64_t seed : {uint64_t{1}, given ? uint64_t{std::strtoull(given, nullptr, 10)} : uint64_t{std::random_device{}()}}) {
+  for (uint64_t seed :
+       {uint64_t{1}, given ? uint64_t{std::strtoull(given, nullptr, 10)} : uint64_t{std::random_device{}()}}) {
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
     std::mt19937_64 random(seed);
     std::vector<Model> all = models();
@@ -89,10 +92,18 @@ TEST(Mutation, TenThousandRandomOnesPerSeed) {
       for (uint64_t edits = 1 + random() % 4; edits > 0 && !bytes.empty(); --edits) {
         size_t at = random() % bytes.size();
         switch (random() % 4) {
-          case 0: bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8)); break;
-          case 1: bytes[at] = static_cast<char>(random()); break;
-          case 2: bytes.erase(at, 1 + random() % 8); break;
-          default: bytes.insert(at, bytes.substr(random() % bytes.size(), random() % 16)); break;
+          case 0:
+            bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
+            break;
+          case 1:
+            bytes[at] = static_cast<char>(random());
+            break;
+          case 2:
+            bytes.erase(at, 1 + random() % 8);
+            break;
+          default:
+            bytes.insert(at, bytes.substr(random() % bytes.size(), random() % 16));
+            break;
         }
       }
       refused += try_model(bytes) == Outcome::refused;

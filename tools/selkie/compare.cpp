@@ -15,20 +15,27 @@ bool close(double a, double e, Tolerance t) {
 
 template <class W>
 bool agrees(const W& a, const W& e, Tolerance t) {
-  if constexpr (std::is_same_v<W, std::complex<double>>) return close(a.real(), e.real(), t) && close(a.imag(), e.imag(), t);
-  else if constexpr (std::is_same_v<W, double>) return close(a, e, t);
-  else return a == e;
+  if constexpr (std::is_same_v<W, std::complex<double>>)
+    return close(a.real(), e.real(), t) && close(a.imag(), e.imag(), t);
+  else if constexpr (std::is_same_v<W, double>)
+    return close(a, e, t);
+  else
+    return a == e;
 }
 
 template <class W>
 std::string show(const W& value) {
-  if constexpr (std::is_same_v<W, std::complex<double>>) return fmt::format("{}+{}i", value.real(), value.imag());
-  else return fmt::format("{}", value);
+  if constexpr (std::is_same_v<W, std::complex<double>>)
+    return fmt::format("{}+{}i", value.real(), value.imag());
+  else
+    return fmt::format("{}", value);
 }
 
 std::string tensor_difference(const Tensor& actual, const Tensor& expected, Tolerance tolerance) {
-  if (actual.dtype() != expected.dtype()) return fmt::format("type is {}, expected {}", name(actual.dtype()), name(expected.dtype()));
-  if (actual.dims() != expected.dims()) return fmt::format("shape is {}, expected {}", to_string(actual.dims()), to_string(expected.dims()));
+  if (actual.dtype() != expected.dtype())
+    return fmt::format("type is {}, expected {}", name(actual.dtype()), name(expected.dtype()));
+  if (actual.dims() != expected.dims())
+    return fmt::format("shape is {}, expected {}", to_string(actual.dims()), to_string(expected.dims()));
   return dispatch_wide(actual.dtype(), [&](auto tag) -> std::string {
     using W = typename decltype(tag)::type;
     std::vector<W> a = widen<W>(actual);
@@ -40,21 +47,25 @@ std::string tensor_difference(const Tensor& actual, const Tensor& expected, Tole
       if (wrong++ == 0) first = i;
     }
     if (wrong == 0) return "";
-    return fmt::format("{} of {} elements differ, the first at {}: {}, expected {}", wrong, a.size(), first, show(a[first]), show(e[first]));
+    return fmt::format("{} of {} elements differ, the first at {}: {}, expected {}", wrong, a.size(), first,
+                       show(a[first]), show(e[first]));
   });
 }
 
 }  // namespace
 
 std::string difference(const HostValue& actual, const HostValue& expected, Tolerance tolerance) {
-  if (actual.is_tensor() && expected.is_tensor()) return tensor_difference(actual.tensor(), expected.tensor(), tolerance);
+  if (actual.is_tensor() && expected.is_tensor())
+    return tensor_difference(actual.tensor(), expected.tensor(), tolerance);
   if (actual.is_optional() && expected.is_optional()) {
     bool empty = !actual.optional().value;
-    if (empty != !expected.optional().value) return fmt::format("is {}, expected {}", actual.describe(), expected.describe());
+    if (empty != !expected.optional().value)
+      return fmt::format("is {}, expected {}", actual.describe(), expected.describe());
     return empty ? "" : difference(*actual.optional().value, *expected.optional().value, tolerance);
   }
   // A value stands for an optional that holds it.
-  if (expected.is_optional() && expected.optional().value) return difference(actual, *expected.optional().value, tolerance);
+  if (expected.is_optional() && expected.optional().value)
+    return difference(actual, *expected.optional().value, tolerance);
   if (actual.is_optional() && actual.optional().value) return difference(*actual.optional().value, expected, tolerance);
   if (actual.is_map() && expected.is_map()) {
     std::string keys = tensor_difference(actual.map().keys, expected.map().keys, tolerance);

@@ -13,10 +13,10 @@ struct NpyType {
   DType dtype;
   std::string_view code;
 };
-constexpr NpyType npy_types[] = {{DType::f32, "<f4"}, {DType::f64, "<f8"}, {DType::f16, "<f2"}, {DType::i8, "|i1"},
-                                 {DType::u8, "|u1"},  {DType::i16, "<i2"}, {DType::u16, "<u2"}, {DType::i32, "<i4"},
-                                 {DType::u32, "<u4"}, {DType::i64, "<i8"}, {DType::u64, "<u8"}, {DType::boolean, "|b1"},
-                                 {DType::c64, "<c8"}, {DType::c128, "<c16"}};
+constexpr NpyType npy_types[] = {
+    {DType::f32, "<f4"}, {DType::f64, "<f8"},     {DType::f16, "<f2"}, {DType::i8, "|i1"},   {DType::u8, "|u1"},
+    {DType::i16, "<i2"}, {DType::u16, "<u2"},     {DType::i32, "<i4"}, {DType::u32, "<u4"},  {DType::i64, "<i8"},
+    {DType::u64, "<u8"}, {DType::boolean, "|b1"}, {DType::c64, "<c8"}, {DType::c128, "<c16"}};
 
 Dims parse_dims(std::string_view text, const std::string& spec) {
   Dims dims;
@@ -42,7 +42,8 @@ Tensor from_values(std::string_view text, DType dtype, const ir::Type& type) {
   }
   if (words.empty()) fail("value: needs at least one number");
   Dims dims;
-  if (words.size() > 1) dims = {static_cast<int64_t>(words.size())};
+  if (words.size() > 1)
+    dims = {static_cast<int64_t>(words.size())};
   else if (type.is_tensor() && type.dims)
     for (sym::Expr d : *type.dims) dims.push_back(d.constant().value_or(1));
   size_t count = static_cast<size_t>(element_count(dims));
@@ -72,8 +73,10 @@ Tensor random_tensor(DType dtype, Dims dims, std::mt19937_64& random) {
   std::vector<double> values(count);
   std::normal_distribution<double> normal;
   for (double& v : values) {
-    if (is_float(dtype) || is_complex(dtype)) v = normal(random);
-    else v = static_cast<double>(random() % (dtype == DType::boolean ? 2 : 10));
+    if (is_float(dtype) || is_complex(dtype))
+      v = normal(random);
+    else
+      v = static_cast<double>(random() % (dtype == DType::boolean ? 2 : 10));
   }
   return narrow<double>(values, dtype, std::move(dims));
 }
@@ -86,7 +89,8 @@ HostValue make_input(const std::string& spec, const ir::Type& type, std::mt19937
   std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
   if (kind != "random" && kind != "zeros" && kind != "ones" && kind != "value")
     fail("'{}' is not an input: FILE.npy, FILE.pb, random:SHAPE, zeros:SHAPE, ones:SHAPE or value:NUMBER", spec);
-  if (!type.is_tensor() && !type.is_unknown()) fail("an input of type {} can only come from a .pb file", to_string(type));
+  if (!type.is_tensor() && !type.is_unknown())
+    fail("an input of type {} can only come from a .pb file", to_string(type));
   DType dtype = type.is_tensor() ? type.dtype : DType::f32;
   if (kind == "value") return from_values(rest, dtype, type);
   Dims dims = parse_dims(rest, spec);
@@ -123,7 +127,8 @@ Tensor read_npy(const std::string& path) {
   for (const NpyType& row : npy_types)
     if (descr.substr(descr.find('\'') + 1).starts_with(fmt::format("{}'", row.code))) dtype = row.dtype;
   if (!dtype) bad("its element type is not supported");
-  if (field("'fortran_order'").substr(0, 6).find("True") != std::string_view::npos) bad("column-major order is not supported");
+  if (field("'fortran_order'").substr(0, 6).find("True") != std::string_view::npos)
+    bad("column-major order is not supported");
   std::string_view shape = field("'shape'");
   shape = shape.substr(shape.find('(') + 1);
   shape = shape.substr(0, shape.find(')'));

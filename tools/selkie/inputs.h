@@ -9,7 +9,8 @@
 
 namespace selkie::cli {
 
-// What `--input NAME=SPEC` stands for: FILE.npy, FILE.pb, random:2x3, zeros:2x3, ones:2x3, or value:3 (also value:1,2,3).
+// What `--input NAME=SPEC` stands for: FILE.npy, FILE.pb, random:2x3, zeros:2x3, ones:2x3, or value:3 (also
+// value:1,2,3).
 HostValue make_input(const std::string& spec, const ir::Type& type, std::mt19937_64& random);
 
 Tensor read_npy(const std::string& path);

@@ -81,8 +81,10 @@ void run_isolated(size_t count, int jobs, double timeout_s, const std::function<
       if (polls[i].revents != 0) {
         char buffer[4096];
         ssize_t n = read(child.fd, buffer, sizeof buffer);
-        if (n > 0) child.text.append(buffer, static_cast<size_t>(n));
-        else ended = true;
+        if (n > 0)
+          child.text.append(buffer, static_cast<size_t>(n));
+        else
+          ended = true;
       }
       if (!ended && Clock::now() > child.deadline) {
         child.timed_out = true;

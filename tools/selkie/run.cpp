@@ -32,7 +32,8 @@ std::vector<HostValue> make_inputs(const Options& options, const ir::Function& m
   for (const std::string& given : options.inputs) {
     size_t equals = given.find('=');
     bool named = equals != std::string::npos;
-    if (!named && parameters.size() != 1) fail("--input '{}' must be NAME=VALUE, since the model has {} inputs", given, parameters.size());
+    if (!named && parameters.size() != 1)
+      fail("--input '{}' must be NAME=VALUE, since the model has {} inputs", given, parameters.size());
     std::string name = named ? given.substr(0, equals) : parameters[0]->name;
     size_t at = 0;
     while (at < parameters.size() && parameters[at]->name != name) ++at;
@@ -59,15 +60,18 @@ std::string summary(const HostValue& value) {
     if constexpr (!std::is_same_v<W, std::complex<double>>) {
       std::vector<W> values = widen<W>(t);
       for (int64_t i = 0; i < std::min(t.count(), shown); ++i) {
-        if constexpr (std::is_same_v<W, double>) out += fmt::format(" {:.6g}", values[static_cast<size_t>(i)]);
-        else out += fmt::format(" {}", values[static_cast<size_t>(i)]);
+        if constexpr (std::is_same_v<W, double>)
+          out += fmt::format(" {:.6g}", values[static_cast<size_t>(i)]);
+        else
+          out += fmt::format(" {}", values[static_cast<size_t>(i)]);
       }
       if constexpr (!std::is_same_v<W, std::string>) {
         if (t.count() > shown) {
           double sum = 0;
           for (W v : values) sum += static_cast<double>(v);
           auto [low, high] = std::minmax_element(values.begin(), values.end());
-          out += fmt::format(" … (min {:.6g}, mean {:.6g}, max {:.6g})", static_cast<double>(*low), sum / static_cast<double>(t.count()), static_cast<double>(*high));
+          out += fmt::format(" … (min {:.6g}, mean {:.6g}, max {:.6g})", static_cast<double>(*low),
+                             sum / static_cast<double>(t.count()), static_cast<double>(*high));
         }
       }
     }
@@ -78,7 +82,8 @@ std::string summary(const HostValue& value) {
 std::string describe_path(const std::vector<interp::PathStep>& path) {
   std::string out;
   for (const auto& step : path)
-    out += fmt::format("{}{}:{}{}", out.empty() ? "" : ", ", step.node, step.region, step.times > 1 ? fmt::format(" ×{}", step.times) : "");
+    out += fmt::format("{}{}:{}{}", out.empty() ? "" : ", ", step.node, step.region,
+                       step.times > 1 ? fmt::format(" ×{}", step.times) : "");
   return out.empty() ? "straight" : out;
 }
 
@@ -87,13 +92,16 @@ void write_outputs(const std::string& folder, const ir::Function& main, const st
   namespace fs = std::filesystem;
   std::vector<std::pair<std::string, std::string>> files;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].is_tensor()) fail("output '{}' is {}, which --output cannot write", main.result_names[i], outputs[i].describe());
+    if (!outputs[i].is_tensor())
+      fail("output '{}' is {}, which --output cannot write", main.result_names[i], outputs[i].describe());
     const Tensor& t = outputs[i].tensor();
     std::string name = main.result_names[i].empty() ? fmt::format("output_{}", i) : main.result_names[i];
     for (char& c : name)
       if (c == '/' || c == '\\' || c == ':') c = '_';
-    if (has_npy_type(t.dtype())) files.emplace_back(name + ".npy", to_npy(t));
-    else files.emplace_back(name + ".pb", onnx::write_tensor(t, main.result_names[i]));
+    if (has_npy_type(t.dtype()))
+      files.emplace_back(name + ".npy", to_npy(t));
+    else
+      files.emplace_back(name + ".pb", onnx::write_tensor(t, main.result_names[i]));
   }
   std::error_code error;
   fs::create_directories(folder, error);
@@ -117,7 +125,10 @@ int run(const Options& options) {
   const ir::Function& main = module->main();
   std::vector<HostValue> inputs = make_inputs(options, main);
   std::vector<interp::PathStep> path;
-  interp::Options how{.seed = options.seed, .limits = {.loop_trips = options.trip_limit}, .memory_limit = options.memory_limit, .path = &path};
+  interp::Options how{.seed = options.seed,
+                      .limits = {.loop_trips = options.trip_limit},
+                      .memory_limit = options.memory_limit,
+                      .path = &path};
   auto start = std::chrono::steady_clock::now();
   std::vector<HostValue> outputs = interp::run(*module, std::move(inputs), how);
   double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -125,7 +136,8 @@ int run(const Options& options) {
   if (options.json) {
     std::string list;
     for (size_t i = 0; i < outputs.size(); ++i)
-      list += fmt::format("{}{{\"name\": {}, \"type\": {}}}", i ? ", " : "", json_quote(main.result_names[i]), json_quote(outputs[i].describe()));
+      list += fmt::format("{}{{\"name\": {}, \"type\": {}}}", i ? ", " : "", json_quote(main.result_names[i]),
+                          json_quote(outputs[i].describe()));
     fmt::print("{{\"outputs\": [{}], \"path\": {}, \"ms\": {:.3f}}}\n", list, json_quote(describe_path(path)), ms);
     return 0;
   }
@@ -142,11 +154,13 @@ void add_run(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Run a model once");
   command->add_option("MODEL", options->model, "An ONNX model, or text IR (.sk)")->required();
-  command->add_option("-i,--input", options->inputs, "NAME=FILE.npy, FILE.pb, random:2x3, zeros:2x3, ones:2x3, value:3 or value:1,2,3");
+  command->add_option("-i,--input", options->inputs,
+                      "NAME=FILE.npy, FILE.pb, random:2x3, zeros:2x3, ones:2x3, value:3 or value:1,2,3");
   command->add_option("-o,--output", options->output, "Folder to write the outputs to, as .npy (or .pb)");
   command->add_option("--target", options->target, "ref")->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs and random operators")->capture_default_str();
-  command->add_option("--memory-limit", options->memory_limit, "Bytes that tensors may hold together (default: four fifths of the machine's)");
+  command->add_option("--memory-limit", options->memory_limit,
+                      "Bytes that tensors may hold together (default: four fifths of the machine's)");
   command->add_option("--trip-limit", options->trip_limit, "Trips that one loop may run");
   command->add_flag("--path", options->path, "Print which branches and loops ran");
   command->add_flag("--json", options->json, "Machine-readable output");

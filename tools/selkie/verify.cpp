@@ -26,7 +26,8 @@ struct Options {
   bool json = false;
 };
 
-// A model with its data sets, or one of the `light` models: NAME.onnx with NAME_output_0.pb, whose inputs are generated.
+// A model with its data sets, or one of the `light` models: NAME.onnx with NAME_output_0.pb, whose inputs are
+// generated.
 struct Case {
   std::string name;
   fs::path model;
@@ -43,13 +44,15 @@ std::vector<Case> find_cases(const std::string& root) {
     if (file.filename() == "model.onnx") {
       Case c{name == "." ? fs::absolute(folder).filename().string() : name, file, {}, {}};
       for (const auto& entry : fs::directory_iterator(folder))
-        if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set")) c.data_sets.push_back(entry.path());
+        if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set"))
+          c.data_sets.push_back(entry.path());
       std::sort(c.data_sets.begin(), c.data_sets.end());
       if (!c.data_sets.empty()) cases.push_back(std::move(c));
       return;
     }
     fs::path output = folder / (file.stem().string() + "_output_0.pb");
-    if (file.extension() == ".onnx" && fs::exists(output)) cases.push_back({(fs::path(name) / file.stem()).lexically_normal().string(), file, {}, output});
+    if (file.extension() == ".onnx" && fs::exists(output))
+      cases.push_back({(fs::path(name) / file.stem()).lexically_normal().string(), file, {}, output});
   };
   if (fs::is_regular_file(root)) fail("'{}' is a file; verify takes folders", root);
   for (const auto& entry : fs::recursive_directory_iterator(root))
@@ -67,9 +70,10 @@ Tensor ramp(const ir::Type& type) {
   return narrow<double>(values, type.is_tensor() ? type.dtype : DType::f32, dims);
 }
 
-std::string compare_all(const ir::Function& main, const std::vector<HostValue>& outputs, const std::vector<HostValue>& expected,
-                        Tolerance tolerance) {
-  if (outputs.size() < expected.size()) return fmt::format("differs: {} outputs, expected {}", outputs.size(), expected.size());
+std::string compare_all(const ir::Function& main, const std::vector<HostValue>& outputs,
+                        const std::vector<HostValue>& expected, Tolerance tolerance) {
+  if (outputs.size() < expected.size())
+    return fmt::format("differs: {} outputs, expected {}", outputs.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     std::string text = difference(outputs[i], expected[i], tolerance);
     if (!text.empty()) return fmt::format("differs: output '{}' {}", main.result_names[i], text);
@@ -77,7 +81,8 @@ std::string compare_all(const ir::Function& main, const std::vector<HostValue>& 
   return "";
 }
 
-std::vector<HostValue> read_all(const fs::path& folder, std::string_view kind, const std::function<const ir::Type&(size_t)>& type_of) {
+std::vector<HostValue> read_all(const fs::path& folder, std::string_view kind,
+                                const std::function<const ir::Type&(size_t)>& type_of) {
   std::vector<HostValue> values;
   for (size_t i = 0;; ++i) {
     fs::path file = folder / fmt::format("{}_{}.pb", kind, i);
@@ -93,13 +98,18 @@ std::string run_case(const Case& c, const Options& options) {
     const ir::Function& main = module->main();
     interp::Options how{.memory_limit = options.memory_limit};
     static const ir::Type unknown;
-    auto input_type = [&](size_t i) -> const ir::Type& { return i < main.body.parameters.size() ? main.body.parameters[i]->type : unknown; };
-    auto output_type = [&](size_t i) -> const ir::Type& { return i < main.result_types.size() ? main.result_types[i] : unknown; };
+    auto input_type = [&](size_t i) -> const ir::Type& {
+      return i < main.body.parameters.size() ? main.body.parameters[i]->type : unknown;
+    };
+    auto output_type = [&](size_t i) -> const ir::Type& {
+      return i < main.result_types.size() ? main.result_types[i] : unknown;
+    };
     if (!c.light_output.empty()) {
       std::vector<HostValue> inputs;
       for (const auto& p : main.body.parameters) inputs.push_back(ramp(p->type));
       std::vector<HostValue> outputs = interp::run(*module, std::move(inputs), how);
-      return compare_all(main, outputs, {onnx::read_value_file(c.light_output.string(), output_type(0))}, options.tolerance);
+      return compare_all(main, outputs, {onnx::read_value_file(c.light_output.string(), output_type(0))},
+                         options.tolerance);
     }
     for (const fs::path& set : c.data_sets) {
       std::vector<HostValue> inputs = read_all(set, "input", input_type);
@@ -143,9 +153,10 @@ int verify(const Options& options) {
   if (options.json) {
     std::string list;
     for (const Failure& f : failures)
-      list += fmt::format("{}{{\"case\": {}, \"reason\": {}}}", list.empty() ? "" : ", ", json_quote(f.name), json_quote(f.reason));
-    fmt::print("{{\"total\": {}, \"passed\": {}, \"differs\": {}, \"errors\": {}, \"failures\": [{}]}}\n", cases.size(), passed, differs,
-               failures.size() - differs, list);
+      list += fmt::format("{}{{\"case\": {}, \"reason\": {}}}", list.empty() ? "" : ", ", json_quote(f.name),
+                          json_quote(f.reason));
+    fmt::print("{{\"total\": {}, \"passed\": {}, \"differs\": {}, \"errors\": {}, \"failures\": [{}]}}\n", cases.size(),
+               passed, differs, failures.size() - differs, list);
   } else {
     for (const Failure& f : failures) fmt::print("{}: {}\n", f.name, f.reason);
     fmt::print("{} cases: {} passed, {} differ, {} errors\n", cases.size(), passed, differs, failures.size() - differs);

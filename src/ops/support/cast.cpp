@@ -47,8 +47,10 @@ Tensor to_strings(const Tensor& input) {
   dispatch_number(input.dtype(), [&](auto tag) {
     using W = typename decltype(tag)::type;
     for (W value : widen<W>(input)) {
-      if constexpr (std::is_same_v<W, double>) out.push_back(spell(value, input.dtype()));
-      else out.push_back(fmt::format("{}", value));
+      if constexpr (std::is_same_v<W, double>)
+        out.push_back(spell(value, input.dtype()));
+      else
+        out.push_back(fmt::format("{}", value));
     }
   });
   return narrow<std::string>(out, DType::str, input.dims());
@@ -58,8 +60,9 @@ Tensor to_narrow_float(const Tensor& input, DType dtype, CastRules rules) {
   std::vector<double> values = widen<double>(input);
   Tensor out(dtype, input.dims());
   for (size_t i = 0; i < values.size(); ++i)
-    out.mutable_data<uint8_t>()[i] = static_cast<uint8_t>(dtype == DType::f8e8m0 ? encode_e8m0(values[i], rules.overflow, rules.rounding)
-                                                                                 : encode_float(dtype, values[i], rules.overflow));
+    out.mutable_data<uint8_t>()[i] =
+        static_cast<uint8_t>(dtype == DType::f8e8m0 ? encode_e8m0(values[i], rules.overflow, rules.rounding)
+                                                    : encode_float(dtype, values[i], rules.overflow));
   return out;
 }
 
@@ -69,7 +72,8 @@ Tensor cast(const Tensor& input, DType dtype, CastRules rules) {
   if (input.dtype() == dtype) return input;
   if (input.dtype() == DType::str) return from_strings(input, dtype, rules);
   if (dtype == DType::str) return to_strings(input);
-  if (is_complex(input.dtype()) || is_complex(dtype)) return narrow<std::complex<double>>(widen<std::complex<double>>(input), dtype, input.dims());
+  if (is_complex(input.dtype()) || is_complex(dtype))
+    return narrow<std::complex<double>>(widen<std::complex<double>>(input), dtype, input.dims());
   if (is_float(dtype) && element_size(dtype) == 1) return to_narrow_float(input, dtype, rules);
   return dispatch_number(input.dtype(), [&](auto tag) {
     using W = typename decltype(tag)::type;

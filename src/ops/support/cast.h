@@ -7,8 +7,8 @@
 namespace selkie::ops {
 
 struct CastRules {
-  Overflow overflow = Overflow::saturate;   // of float8 and float4 results
-  Rounding rounding = Rounding::up;         // of f8e8m0 results
+  Overflow overflow = Overflow::saturate;  // of float8 and float4 results
+  Rounding rounding = Rounding::up;        // of f8e8m0 results
 };
 
 Tensor cast(const Tensor& input, DType dtype, CastRules rules = {});

@@ -36,7 +36,8 @@ Tensor map_pairs(const Tensor& a, const Tensor& b, DType dtype, F&& f) {
   } else {
     Walk<2> walk(dims, {broadcast_strides(a.dims(), dims), broadcast_strides(b.dims(), dims)});
     for (; !walk.done(); walk.next())
-      results.push_back(static_cast<R>(f(x[static_cast<size_t>(walk.offset(0))], y[static_cast<size_t>(walk.offset(1))])));
+      results.push_back(
+          static_cast<R>(f(x[static_cast<size_t>(walk.offset(0))], y[static_cast<size_t>(walk.offset(1))])));
   }
   return narrow<R>(results, dtype, std::move(dims));
 }

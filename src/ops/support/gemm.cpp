@@ -33,8 +33,10 @@ void row_times_block(const T* a, const T* b, int64_t ldb, T* acc, int64_t n, int
     for (int64_t j = 0; j < n; ++j) {
       // Signed products wrap, as the dtype does.
       if constexpr (std::is_same_v<T, int64_t>)
-        acc[j] = static_cast<int64_t>(static_cast<uint64_t>(acc[j]) + static_cast<uint64_t>(x) * static_cast<uint64_t>(row[j]));
-      else acc[j] += x * row[j];
+        acc[j] = static_cast<int64_t>(static_cast<uint64_t>(acc[j]) +
+                                      static_cast<uint64_t>(x) * static_cast<uint64_t>(row[j]));
+      else
+        acc[j] += x * row[j];
     }
   }
 }
@@ -58,10 +60,18 @@ void blocked(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t k) {
 
 }  // namespace
 
-void gemm(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k) { blocked<float, double>(a, b, c, m, n, k); }
-void gemm(const double* a, const double* b, double* c, int64_t m, int64_t n, int64_t k) { blocked<double, double>(a, b, c, m, n, k); }
-void gemm(const int64_t* a, const int64_t* b, int64_t* c, int64_t m, int64_t n, int64_t k) { blocked<int64_t, int64_t>(a, b, c, m, n, k); }
-void gemm(const uint64_t* a, const uint64_t* b, uint64_t* c, int64_t m, int64_t n, int64_t k) { blocked<uint64_t, uint64_t>(a, b, c, m, n, k); }
+void gemm(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k) {
+  blocked<float, double>(a, b, c, m, n, k);
+}
+void gemm(const double* a, const double* b, double* c, int64_t m, int64_t n, int64_t k) {
+  blocked<double, double>(a, b, c, m, n, k);
+}
+void gemm(const int64_t* a, const int64_t* b, int64_t* c, int64_t m, int64_t n, int64_t k) {
+  blocked<int64_t, int64_t>(a, b, c, m, n, k);
+}
+void gemm(const uint64_t* a, const uint64_t* b, uint64_t* c, int64_t m, int64_t n, int64_t k) {
+  blocked<uint64_t, uint64_t>(a, b, c, m, n, k);
+}
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   if (a.rank() == 0 || b.rank() == 0) fail("scalars cannot be multiplied as matrices");
@@ -71,8 +81,10 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   int64_t k = x.dim(x.rank() - 1);
   int64_t n = y.dim(y.rank() - 1);
   if (y.dim(y.rank() - 2) != k)
-    fail("shapes {} and {} do not multiply: {} is not {}", to_string(a.dims()), to_string(b.dims()), k, y.dim(y.rank() - 2));
-  Dims batch = broadcast(std::span(x.dims()).first(x.dims().size() - 2), std::span(y.dims()).first(y.dims().size() - 2));
+    fail("shapes {} and {} do not multiply: {} is not {}", to_string(a.dims()), to_string(b.dims()), k,
+         y.dim(y.rank() - 2));
+  Dims batch =
+      broadcast(std::span(x.dims()).first(x.dims().size() - 2), std::span(y.dims()).first(y.dims().size() - 2));
   auto batch_strides = [&](const Tensor& t, int64_t matrix) {
     std::vector<int64_t> strides = broadcast_strides(std::span(t.dims()).first(t.dims().size() - 2), batch);
     for (int64_t& s : strides) s *= matrix;

@@ -13,6 +13,7 @@ double coordinate(const ResizeOptions& o, const ResizeAxis& a, int64_t i) {
   auto last = static_cast<double>(a.input - 1);
   double width = a.scale * static_cast<double>(a.input);
   if (o.coordinates == "asymmetric") return x / a.scale;
+  if (o.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
   if (o.coordinates == "align_corners") return width == 1 ? 0 : x * last / (width - 1);
   if (o.coordinates == "pytorch_half_pixel" && a.output <= 1) return 0;
   if (o.coordinates == "tf_crop_and_resize") {

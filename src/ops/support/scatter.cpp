@@ -6,8 +6,10 @@
 
 namespace selkie::ops {
 
-Tensor scatter(const Tensor& data, const std::vector<int64_t>& targets, const Tensor& updates, const std::string& reduction) {
-  if (updates.count() != static_cast<int64_t>(targets.size())) fail("{} updates are given for {} places", updates.count(), targets.size());
+Tensor scatter(const Tensor& data, const std::vector<int64_t>& targets, const Tensor& updates,
+               const std::string& reduction) {
+  if (updates.count() != static_cast<int64_t>(targets.size()))
+    fail("{} updates are given for {} places", updates.count(), targets.size());
   if (reduction == "none") {
     Tensor out(data.dtype(), data.dims());
     dispatch_storage(data.dtype(), [&](auto tag) {
@@ -26,9 +28,12 @@ Tensor scatter(const Tensor& data, const std::vector<int64_t>& targets, const Te
     std::vector<W> news = widen<W>(updates);
     for (size_t i = 0; i < targets.size(); ++i) {
       W& at = values[static_cast<size_t>(targets[i])];
-      if (reduction == "add") at = static_cast<W>(static_cast<A>(at) + static_cast<A>(news[i]));
-      else if (reduction == "mul") at = static_cast<W>(static_cast<A>(at) * static_cast<A>(news[i]));
-      else at = reduction == "max" ? std::max(at, news[i]) : std::min(at, news[i]);
+      if (reduction == "add")
+        at = static_cast<W>(static_cast<A>(at) + static_cast<A>(news[i]));
+      else if (reduction == "mul")
+        at = static_cast<W>(static_cast<A>(at) * static_cast<A>(news[i]));
+      else
+        at = reduction == "max" ? std::max(at, news[i]) : std::min(at, news[i]);
     }
     return narrow<W>(values, data.dtype(), data.dims());
   });

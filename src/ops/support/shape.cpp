@@ -8,7 +8,8 @@
 namespace selkie::ops {
 
 int64_t normalize_axis(int64_t axis, int64_t rank) {
-  if (axis < -rank || axis >= rank) fail("axis {} is outside -{}..{} of a tensor of rank {}", axis, rank, rank - 1, rank);
+  if (axis < -rank || axis >= rank)
+    fail("axis {} is outside -{}..{} of a tensor of rank {}", axis, rank, rank - 1, rank);
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -16,7 +17,8 @@ std::vector<int64_t> normalize_axes(std::span<const int64_t> axes, int64_t rank)
   std::vector<int64_t> out;
   for (int64_t axis : axes) out.push_back(normalize_axis(axis, rank));
   std::sort(out.begin(), out.end());
-  if (auto twice = std::adjacent_find(out.begin(), out.end()); twice != out.end()) fail("axis {} is given twice", *twice);
+  if (auto twice = std::adjacent_find(out.begin(), out.end()); twice != out.end())
+    fail("axis {} is given twice", *twice);
   return out;
 }
 
@@ -194,11 +196,16 @@ std::optional<ir::SymDims> broadcast(const ir::ForwardContext& c, const std::opt
     sym::Expr x = i < a->size() ? (*a)[a->size() - 1 - i] : one;
     sym::Expr y = i < b->size() ? (*b)[b->size() - 1 - i] : one;
     sym::Expr& result = out[out.size() - 1 - i];
-    if (x == one || c.facts().prove_equal(x, y) == sym::Truth::yes) result = y;
-    else if (y == one) result = x;
-    else if (x.constant()) result = x;  // neither is 1, so y is either x or 1
-    else if (y.constant()) result = y;
-    else result = c.symbols().fresh("broadcast");
+    if (x == one || c.facts().prove_equal(x, y) == sym::Truth::yes)
+      result = y;
+    else if (y == one)
+      result = x;
+    else if (x.constant())
+      result = x;  // neither is 1, so y is either x or 1
+    else if (y.constant())
+      result = y;
+    else
+      result = c.symbols().fresh("broadcast");
   }
   return out;
 }

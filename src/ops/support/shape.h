@@ -28,7 +28,9 @@ template <size_t N>
 class Walk {
  public:
   Walk(std::span<const int64_t> dims, std::array<std::vector<int64_t>, N> strides)
-      : dims_(dims.begin(), dims.end()), strides_(std::move(strides)), index_(dims.size(), 0),
+      : dims_(dims.begin(), dims.end()),
+        strides_(std::move(strides)),
+        index_(dims.size(), 0),
         done_(element_count(dims) == 0) {}
 
   bool done() const { return done_; }

@@ -7,10 +7,14 @@ UpgradeFunction attr_to_operand(std::string_view name, size_t index) {
     const ir::Attribute* found = c.node().attrs.find(name);
     if (found == nullptr) return;
     ir::Value* operand = nullptr;
-    if (const auto* list = std::get_if<std::vector<int64_t>>(found)) operand = c.constant(*list);
-    else if (const auto* integer = std::get_if<int64_t>(found)) operand = c.constant(Tensor::scalar_i64(*integer));
-    else if (const auto* real = std::get_if<float>(found)) operand = c.constant(Tensor::from<float>(DType::f32, {}, {real, 1}));
-    else fail("attribute '{}' is {}, which the operator does not take", name, ir::name(ir::kind_of(*found)));
+    if (const auto* list = std::get_if<std::vector<int64_t>>(found))
+      operand = c.constant(*list);
+    else if (const auto* integer = std::get_if<int64_t>(found))
+      operand = c.constant(Tensor::scalar_i64(*integer));
+    else if (const auto* real = std::get_if<float>(found))
+      operand = c.constant(Tensor::from<float>(DType::f32, {}, {real, 1}));
+    else
+      fail("attribute '{}' is {}, which the operator does not take", name, ir::name(ir::kind_of(*found)));
     c.set_operand(index, operand);
     c.node().attrs.erase(name);
   };
