@@ -19,6 +19,22 @@ void UpgradeContext::set_operand(size_t i, Value* value) {
   node_->operands[i] = value;
 }
 
+void UpgradeContext::convert_result(size_t i, std::string_view op, std::vector<Value*> operands) {
+  auto follower = std::make_unique<Node>();
+  follower->op = ops_.find(op);
+  CHECK(follower->op != nullptr, "no operator '{}'", op);
+  follower->source = node_->source;
+  // The value that others know moves to the follower; the node gets a new one in its place.
+  std::unique_ptr<Value>& result = node_->results[i];
+  std::unique_ptr<Value> known = std::move(result);
+  result = std::make_unique<Value>(Value{known->name, {}, node_.get(), nullptr, nullptr});
+  known->node = follower.get();
+  follower->results.push_back(std::move(known));
+  follower->operands = std::move(operands);
+  follower->operands.insert(follower->operands.begin(), result.get());
+  followers_.push_back(std::move(follower));
+}
+
 void UpgradeContext::become(std::string_view op) {
   node_->op = ops_.find(op);
   CHECK(node_->op != nullptr, "no operator '{}'", op);

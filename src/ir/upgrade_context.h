@@ -21,6 +21,10 @@ class UpgradeContext {
   void set_operand(size_t i, Value* value);
   // Turns the node into one of another operator.
   void become(std::string_view op);
+  // Whoever reads result i reads op(result i, operands…) instead, from a node after this one.
+  void convert_result(size_t i, std::string_view op, std::vector<Value*> operands);
+  // The nodes that `convert_result` made, to be put after this one.
+  std::vector<std::unique_ptr<Node>> take_followers() { return std::move(followers_); }
 
  private:
   Module& module_;
@@ -28,6 +32,7 @@ class UpgradeContext {
   std::unique_ptr<Node>& node_;
   const OpSet& ops_;
   int version_;
+  std::vector<std::unique_ptr<Node>> followers_;
 };
 
 }  // namespace selkie::ir

@@ -21,6 +21,8 @@ using AttributeBindings = std::map<Bytes, const AttributeProto*>;  // what a cal
 
 // Functions that call each other may nest this deep.
 constexpr size_t max_function_depth = 100;
+// A function is imported once for each list of attribute values; a hostile model could make that grow without end.
+constexpr size_t max_functions = 10'000;
 
 std::string_view canonical_domain(Bytes domain) { return domain == "ai.onnx" ? "" : domain; }
 std::string_view shown_domain(std::string_view domain) { return domain.empty() ? "ai.onnx" : domain; }
@@ -211,17 +213,20 @@ class Importer {
     }
     std::vector<Value*> results;
     for (auto& result : n->results) results.push_back(result.get());
+    std::vector<std::unique_ptr<ir::Node>> followers;
     if (callee != nullptr) {
       call(*callee, proto, *n, frame);
     } else {
       attributes(proto, *n, scope, frame);
-      upgrade(n, region, frame);
+      followers = upgrade(n, region, frame);
     }
     region.nodes.push_back(std::move(n));
+    for (auto& follower : followers) region.nodes.push_back(std::move(follower));
     return results;
   }
 
-  void upgrade(std::unique_ptr<ir::Node>& n, ir::Region& region, const Frame& frame) {
+  // Brings a node to the newest form of its operator; returns nodes that belong after it.
+  std::vector<std::unique_ptr<ir::Node>> upgrade(std::unique_ptr<ir::Node>& n, ir::Region& region, const Frame& frame) {
     const ir::OpDef& op = *n->op;
     auto at = frame.opsets.find(op.onnx.domain);
     // A domain that is used but not imported: the newest form is the best guess.
@@ -237,6 +242,7 @@ class Importer {
     const auto& records = n->op->operands;
     if (!records.empty() && records.back().arity == ir::Arity::variadic && n->operands.size() + 1 < records.size())
       n->operands.resize(records.size() - 1, nullptr);
+    return context.take_followers();
   }
 
   const AttributeProto* resolve(const AttributeProto& proto, const Frame& frame) const {
@@ -390,6 +396,8 @@ class Importer {
   }
 
   void import_function(const FunctionProto& proto, const std::string& name, const Frame& frame) {
+    if (module_->functions().size() >= max_functions)
+      fail("the model's functions have more than {} instances", max_functions);
     ir::Function& function = module_->add_function(name);
     Scope scope;
     for (Bytes input : proto.inputs)

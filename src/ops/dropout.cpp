@@ -53,6 +53,11 @@ void training_from_is_test(UpgradeContext& c) {
   drop_attrs({"is_test", "consumed_inputs"})(c);
 }
 
+// Before opset 10 the mask had the dtype of the data.
+void mask_of_data_type(UpgradeContext& c) {
+  if (c.node().results.size() > 1) c.convert_result(1, "cast_like", {c.node().operands.at(0)});
+}
+
 }  // namespace
 
 OpDef dropout_op() {
@@ -72,7 +77,7 @@ OpDef dropout_op() {
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,
-      .upgrades = {{7, training_from_is_test}, {12, attr_to_operand("ratio", 1)}},
+      .upgrades = {{7, training_from_is_test}, {10, mask_of_data_type}, {12, attr_to_operand("ratio", 1)}},
       .samples = {{"$(f32[2]{1, 2})", "f32[2]{1, 2}, bool[2]{true, true}"},
                   {"$(f32[2]{1, 2}, f32[]{0}, bool[]{true})", "f32[2]{1, 2}, bool[2]{true, true}"},
                   {"$(f32[3, 4], f32[]{0.5}, bool[]{true}) {seed = 7}", "f32[3, 4], bool[3, 4]"},
