@@ -12,8 +12,8 @@ from onnx import TensorProto, checker, helper, numpy_helper, save
 WIDTH, VOCABULARY, CLASSES = 16, 64, 4
 
 
-def constant(rng, name, *shape):
-    return numpy_helper.from_array((rng.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32), name)
+def constant(rng, name, *shape, gain=1.0):
+    return numpy_helper.from_array((gain * rng.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32), name)
 
 
 def scalar(name, value, dtype):
@@ -21,11 +21,12 @@ def scalar(name, value, dtype):
 
 
 def mixing_loop():
-    """state, change → one step of h = tanh(h·W + mean(h)); goes on while the change is above the threshold."""
+    """state, change → one step of h = tanh(h·W + 0.3·mean(h)); goes on while the change is above the threshold."""
     nodes = [
         helper.make_node("ReduceMean", ["h", "axis1"], ["mean"], keepdims=1),
         helper.make_node("MatMul", ["h", "mix"], ["mixed"]),
-        helper.make_node("Add", ["mixed", "mean"], ["sum"]),
+        helper.make_node("Mul", ["mean", "share"], ["shared"]),
+        helper.make_node("Add", ["mixed", "shared"], ["sum"]),
         helper.make_node("Tanh", ["sum"], ["h_next"]),
         helper.make_node("Sub", ["h_next", "h"], ["delta"]),
         helper.make_node("Abs", ["delta"], ["abs_delta"]),
@@ -64,9 +65,9 @@ def main():
         helper.make_node("If", ["is_long_scalar"], ["scores"], name="head", then_branch=long, else_branch=short),
         helper.make_node("Softmax", ["scores"], ["probabilities"], name="softmax", axis=-1),
     ]
-    weights = [constant(rng, "embedding", VOCABULARY, WIDTH), constant(rng, "mix", WIDTH, WIDTH),
+    weights = [constant(rng, "embedding", VOCABULARY, WIDTH), constant(rng, "mix", WIDTH, WIDTH, gain=0.6),
                constant(rng, "deep1", WIDTH, 4 * WIDTH), constant(rng, "deep2", 4 * WIDTH, WIDTH),
-               constant(rng, "head", WIDTH, CLASSES), scalar("threshold", 0.05, np.float32),
+               constant(rng, "head", WIDTH, CLASSES), scalar("threshold", 0.01, np.float32), scalar("share", 0.3, np.float32),
                scalar("most_trips", 50, np.int64), scalar("yes", True, np.bool_),
                numpy_helper.from_array(np.array([8], np.int64), "long_from"),
                numpy_helper.from_array(np.array([1], np.int64), "axis1")]

@@ -123,7 +123,8 @@ TEST(HostValue, SaysWhatItIsInstead) {
 TEST(HostValue, AssignmentIsSafeWithItsOwnParts) {
   HostValue value = Sequence{{HostValue(Sequence{{HostValue(Tensor::scalar_i64(7))}})}};
   value = value.sequence()[0];
-  value = value;
+  const HostValue& same = value;
+  value = same;
   EXPECT_EQ(value.sequence()[0].tensor().values<int64_t>()[0], 7);
 }
 
