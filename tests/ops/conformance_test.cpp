@@ -112,7 +112,6 @@ TEST_P(Operator, RecordIsConsistent) {
 
 TEST_P(Operator, GoodSamplesGiveWhatTheySay) {
   for (const ParsedSample& sample : samples(true)) {
-    SCOPED_TRACE(sample.module() ? GetParam()->name : "");
     std::vector<HostValue> results = run(sample);
     ASSERT_EQ(results.size(), sample.expected.size());
     for (size_t i = 0; i < results.size(); ++i) {
