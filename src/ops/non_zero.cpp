@@ -50,6 +50,7 @@ OpDef non_zero_op() {
       .lower = later::cpu,
       .grad = absent("the result is an integer"),
       .samples = {{"$(f32[2, 2]{1, 0, 0, 2})", "i64[2, 2]{0, 1, 0, 1}"},
+                  {"$(f32[2])", "i64[1, 2]{0, 1}"},
                   {"$(bool[3]{false, false, false})", "i64[1, 0]"},
                   {"$(i32[]{5})", "i64[0, 1]"},
                   {"$()", "error: at least 1"}},

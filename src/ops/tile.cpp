@@ -85,7 +85,8 @@ OpDef one_axis() {
   op.forward = later::rdp;
   op.eval = eval_axis;
   op.upgrades = {};
-  op.samples = {{"$(i32[2, 1]{1, 2}, i64[]{2}, i64[]{1})", "i32[2, 2]{1, 1, 2, 2}"},
+  op.samples = {{"$(f32[2, 0], i64[]{2}, i64[]{0})", "f32[4, 0]"},
+                {"$(i32[2, 1]{1, 2}, i64[]{2}, i64[]{1})", "i32[2, 2]{1, 1, 2, 2}"},
                 {"$(f32[2], i64[]{1}, i64[]{1})", "error: axis 1 is outside"}};
   return op;
 }

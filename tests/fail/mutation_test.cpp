@@ -74,6 +74,7 @@ TEST(Mutation, EveryTruncation) {
     size_t step = model.bytes.size() > 4096 ? 7 : 1;
     for (size_t length = 0; length < model.bytes.size(); length += step)
       refused += try_model(std::string_view(model.bytes).substr(0, length)) == Outcome::refused;
+    EXPECT_GT(refused, model.bytes.size() / step / 2) << model.name;
     std::printf("%s: %zu truncations, %zu refused\n", model.name.c_str(), (model.bytes.size() + step - 1) / step,
                 refused);
   }
