@@ -33,9 +33,21 @@ class Error : public std::exception {
   int notes_ = 0;
 };
 
+// A limit of ours was reached, such as the size of a symbolic expression or 64 bits. Where a weaker answer serves, the
+// caller catches this one and goes on with that.
+class LimitError : public Error {
+ public:
+  using Error::Error;
+};
+
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
   throw Error(fmt::format(format, std::forward<Args>(args)...));
+}
+
+template <class... Args>
+[[noreturn]] void fail_limit(fmt::format_string<Args...> format, Args&&... args) {
+  throw LimitError(fmt::format(format, std::forward<Args>(args)...));
 }
 
 // The exit code of a process that found a bug of its own.

@@ -37,21 +37,18 @@ class Binder {
   // What the `where` clause says of the dims, now that they are numbers.
   void check_facts() {
     sym::Facts facts = function_.facts;
-    for (const auto& [symbol, binding] : bound_) {
+    for (const Binding& binding : bound_) {
       try {
-        facts.add_equal(symbol, symbol.context().constant(binding.value), binding.source);
+        facts.add_equal(binding.symbol, binding.symbol.context().constant(binding.value), binding.source);
       } catch (const Error& error) {
         fail("the inputs do not satisfy the model's constraints: {}", error.message());
       }
     }
   }
 
- private:
-  struct Binding {
-    int64_t value;
-    std::string source;
-  };
+  std::vector<Binding> take() { return std::move(bound_); }
 
+ private:
   // Items of a sequence may differ in shape, so their symbols bind nothing.
   static ir::Type element_of(const ir::Type& type) { return type.is_tensor() ? ir::Type::tensor(type.dtype) : type; }
 
@@ -71,19 +68,19 @@ class Binder {
       return;
     }
     if (declared.is_symbol()) {
-      for (const auto& [symbol, binding] : bound_) {
-        if (symbol != declared) continue;
+      for (const Binding& binding : bound_) {
+        if (binding.symbol != declared) continue;
         if (binding.value != actual)
           fail("input '{}' dim {} is {}, but must equal {} ({}): both are {}", name, axis, actual, binding.source,
                binding.value, sym::to_string(declared));
         return;
       }
-      bound_.emplace_back(declared, Binding{actual, fmt::format("dim {} of '{}'", axis, name)});
+      bound_.push_back({declared, actual, fmt::format("dim {} of '{}'", axis, name)});
       return;
     }
     auto lookup = [&](std::string_view wanted) -> std::optional<int64_t> {
-      for (const auto& [symbol, binding] : bound_)
-        if (symbol.symbol_name() == wanted) return binding.value;
+      for (const Binding& binding : bound_)
+        if (binding.symbol.symbol_name() == wanted) return binding.value;
       return std::nullopt;
     };
     std::optional<int64_t> value = sym::evaluate(declared, lookup);
@@ -92,12 +89,12 @@ class Binder {
   }
 
   const ir::Function& function_;
-  std::vector<std::pair<sym::Expr, Binding>> bound_;
+  std::vector<Binding> bound_;
 };
 
 }  // namespace
 
-void bind_inputs(const ir::Function& function, std::span<const HostValue> inputs) {
+std::vector<Binding> bind_inputs(const ir::Function& function, std::span<const HostValue> inputs) {
   const auto& parameters = function.body.parameters;
   if (inputs.size() != parameters.size())
     fail("the model takes {} inputs, but {} are given", parameters.size(), inputs.size());
@@ -107,6 +104,7 @@ void bind_inputs(const ir::Function& function, std::span<const HostValue> inputs
     binder.bind(parameters[i]->name, parameters[i]->type, inputs[i]);
   }
   binder.check_facts();
+  return binder.take();
 }
 
 }  // namespace selkie::interp

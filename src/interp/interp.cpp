@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "interp/bind.h"
+#include "ir/infer.h"
 
 namespace selkie::interp {
 namespace {
@@ -22,8 +23,8 @@ uintptr_t stack_floor() {
 
 class Evaluator final : public ir::EvalServices {
  public:
-  Evaluator(const ir::Module& module, const Options& options)
-      : module_(module), options_(options), random_(options.seed) {}
+  Evaluator(const ir::Module& module, const Options& options, std::vector<Binding> bindings)
+      : module_(module), options_(options), bindings_(std::move(bindings)), random_(options.seed) {}
 
   std::vector<HostValue> call(std::string_view function, std::vector<HostValue> arguments) override {
     const ir::Function* callee = module_.find_function(function);
@@ -62,6 +63,24 @@ class Evaluator final : public ir::EvalServices {
     return results;
   }
 
+  std::vector<ir::EmptyResult> infer_region(const ir::Region& region, const std::vector<HostValue>& arguments) override {
+    sym::Context symbols;
+    std::vector<ir::Known> parameters;
+    for (const HostValue& argument : arguments) parameters.push_back(known_of(argument, symbols));
+    std::vector<ir::EmptyResult> results;
+    for (const ir::Type& type : ir::infer_region(
+             region, std::move(parameters), [&](const ir::Value& value) { return known_of(read(&value), symbols); },
+             symbols)) {
+      ir::EmptyResult& result = results.emplace_back();
+      if (!type.is_tensor()) continue;
+      result.dtype = type.dtype;
+      if (!type.dims) continue;
+      result.dims.emplace();
+      for (sym::Expr e : *type.dims) result.dims->push_back(e.constant().value_or(0));
+    }
+    return results;
+  }
+
   const ir::Module& module() const override { return module_; }
   std::mt19937_64& random() override { return random_; }
   const ir::RunLimits& limits() const override { return options_.limits; }
@@ -70,6 +89,14 @@ class Evaluator final : public ir::EvalServices {
   using Values = std::unordered_map<const ir::Value*, HostValue>;
   using Releases =
       std::vector<std::vector<const ir::Value*>>;  // per node: values of this region that nobody reads after it
+
+  static ir::Known known_of(const HostValue& value, sym::Context& symbols) {
+    if (!value.is_tensor()) return {};
+    const Tensor& tensor = value.tensor();
+    ir::SymDims dims;
+    for (int64_t d : tensor.dims()) dims.push_back(symbols.constant(d));
+    return {.type = ir::Type::tensor(tensor.dtype(), std::move(dims)), .contents = ir::contents_of(tensor, symbols)};
+  }
 
   const HostValue& read(const ir::Value* value) {
     auto at = values_.find(value);
@@ -82,7 +109,8 @@ class Evaluator final : public ir::EvalServices {
 
   void run_node(const ir::Node& node) {
     std::vector<HostValue> operands;
-    for (const ir::Value* operand : node.operands) operands.push_back(operand ? read(operand) : HostValue());
+    for (size_t i = 0; i < node.operands.size(); ++i)
+      operands.push_back(node.operands[i] ? read(node.operands[i]) : static_operand(node, i));
     try {
       ir::EvalContext context(*node.op, node.attrs, operands, node.results.size(), *this, &node);
       std::vector<HostValue> results = ir::evaluate(context);
@@ -94,6 +122,23 @@ class Evaluator final : public ir::EvalServices {
       error.note(fmt::format("in {} of {}", node.describe(), shapes.empty() ? "no operands" : shapes));
       throw;
     }
+  }
+
+  // The elements that a pass wrote in the place of an operand, or nothing.
+  HostValue static_operand(const ir::Node& node, size_t i) {
+    const ir::SymbolicInts* given = node.static_operand(i);
+    if (given == nullptr) return {};
+    std::vector<int64_t> elements;
+    for (sym::Expr e : given->elements) {
+      std::optional<int64_t> value = sym::evaluate(e, [&](std::string_view name) -> std::optional<int64_t> {
+        for (const Binding& binding : bindings_)
+          if (binding.symbol.symbol_name() == name) return binding.value;
+        return std::nullopt;
+      });
+      if (!value) fail("{} is not known from the inputs, in {}", sym::to_string(e), node.describe());
+      elements.push_back(*value);
+    }
+    return given->scalar ? Tensor::scalar_i64(elements[0]) : Tensor::of_i64(elements);
   }
 
   void record_path(const ir::Region& region) {
@@ -143,6 +188,7 @@ class Evaluator final : public ir::EvalServices {
 
   const ir::Module& module_;
   const Options& options_;
+  std::vector<Binding> bindings_;  // of @main, the only function whose symbols mean something here
   std::mt19937_64 random_;
   Values values_;
   std::unordered_map<const ir::Region*, Releases> releases_;
@@ -156,9 +202,8 @@ std::vector<HostValue> run(const ir::Module& module, std::vector<HostValue> inpu
   std::optional<MemoryBudget::Scope> scope;
   if (options.memory_limit > 0) scope.emplace(std::make_shared<MemoryBudget>(options.memory_limit));
   const ir::Function& main = module.main();
-  bind_inputs(main, inputs);
-  std::vector<HostValue> results = Evaluator(module, options).call("main", std::move(inputs));
-  return results;
+  std::vector<Binding> bindings = bind_inputs(main, inputs);
+  return Evaluator(module, options, std::move(bindings)).call("main", std::move(inputs));
 }
 
 }  // namespace selkie::interp

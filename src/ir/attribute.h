@@ -19,10 +19,18 @@ struct FunctionRef {
   friend bool operator==(const FunctionRef&, const FunctionRef&) = default;
 };
 
+// Integer elements that are expressions of the input's dims: what a pass writes in the place of an operand that held
+// them. The text form is sym[N, 2*S], or sym(N) for a scalar.
+struct SymbolicInts {
+  std::vector<sym::Expr> elements;
+  bool scalar = false;
+  friend bool operator==(const SymbolicInts&, const SymbolicInts&) = default;
+};
+
 // The order of alternatives is the order of AttrKind.
 using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
-                               std::vector<std::string>, Tensor, Type, FunctionRef>;
-enum class AttrKind : uint8_t { integer, real, text, integers, reals, texts, tensor, type, function };
+                               std::vector<std::string>, Tensor, Type, FunctionRef, SymbolicInts>;
+enum class AttrKind : uint8_t { integer, real, text, integers, reals, texts, tensor, type, function, symbolic };
 
 inline AttrKind kind_of(const Attribute& a) { return static_cast<AttrKind>(a.index()); }
 std::string_view name(AttrKind kind);

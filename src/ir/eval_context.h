@@ -17,16 +17,27 @@ struct RunLimits {
   int64_t sequence_items = int64_t{1} << 30;
 };
 
+// A tensor that a region would have given, had it run: 0 for a dim, and no dims for a rank, that only running it tells.
+struct EmptyResult {
+  DType dtype = DType::f32;
+  std::optional<Dims> dims;
+};
+
 // What the evaluator offers to operators with regions, functions or random numbers.
 class EvalServices {
  public:
   virtual ~EvalServices() = default;
   virtual std::vector<HostValue> run_region(const Region& region, std::vector<HostValue> arguments) = 0;
   virtual std::vector<HostValue> call(std::string_view function, std::vector<HostValue> arguments) = 0;
+  // What a region's results would be for such arguments.
+  virtual std::vector<EmptyResult> infer_region(const Region& region, const std::vector<HostValue>& arguments) = 0;
   virtual const Module& module() const = 0;
   virtual std::mt19937_64& random() = 0;
   virtual const RunLimits& limits() const = 0;
 };
+
+// For operators that need none of it; asking is an error.
+EvalServices& no_services();
 
 class EvalContext {
  public:

@@ -22,6 +22,12 @@ Region& Node::add_region() {
   return *regions.back();
 }
 
+const SymbolicInts* Node::static_operand(size_t i) const {
+  if (i >= op->operands.size() || i >= operands.size() || operands[i] != nullptr) return nullptr;
+  const Attribute* found = attrs.find(op->operands[i].name);
+  return found != nullptr ? std::get_if<SymbolicInts>(found) : nullptr;
+}
+
 std::string Node::describe() const {
   if (source.empty() && !results.empty()) return fmt::format("node '%{}' ({})", results[0]->name, op->name);
   return fmt::format("node '{}' ({})", source, op->name);

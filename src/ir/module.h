@@ -46,6 +46,9 @@ struct Node {
   std::vector<std::unique_ptr<Region>> regions;
   std::string source;  // ONNX node name, or file:line
 
+  // The elements that stand in the place of operand i, where a pass found them before the run.
+  const SymbolicInts* static_operand(size_t i) const;
+
   Value* add_result(std::string name, Type type = {});
   Region& add_region();
   // "node 'Conv_3' (conv)": what a message calls this node.

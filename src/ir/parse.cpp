@@ -239,6 +239,7 @@ class Parser {
     if (reader_.accept("@")) return FunctionRef{reader_.name()};
     if (reader_.accept("[")) return list(declared);
     if (reader_.at_number()) return scalar();
+    if (reader_.accept("sym")) return symbolic();
     Type t = type();
     if (!t.is_tensor() || !(reader_.peek("{") || reader_.peek("hex"))) return t;
     try {
@@ -246,6 +247,23 @@ class Parser {
     } catch (const Error& error) {
       reader_.fail_here(error.message());
     }
+  }
+
+  // After "sym": [N, 2] or (N).
+  Attribute symbolic() {
+    SymbolicInts out{.elements = {}, .scalar = reader_.accept("(")};
+    std::string_view close = out.scalar ? ")" : "]";
+    if (!out.scalar) reader_.expect("[");
+    while (!reader_.accept(close)) {
+      if (!out.elements.empty()) reader_.expect(",");
+      try {
+        out.elements.push_back(sym::parse(module_->symbols(), reader_.until(out.scalar ? ",)" : ",]")));
+      } catch (const Error& error) {
+        reader_.fail_here(error.message());
+      }
+    }
+    if (out.scalar && out.elements.size() != 1) reader_.fail_here("sym(…) holds one expression");
+    return out;
   }
 
   Attribute scalar() {

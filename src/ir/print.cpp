@@ -112,7 +112,11 @@ class Printer {
             return to_string(value);
           else if constexpr (std::is_same_v<T, FunctionRef>)
             return "@" + spell_name(value.name);
-          else {
+          else if constexpr (std::is_same_v<T, SymbolicInts>) {
+            std::string out;
+            for (sym::Expr e : value.elements) out += (out.empty() ? "" : ", ") + sym::to_string(e);
+            return value.scalar ? "sym(" + out + ")" : "sym[" + out + "]";
+          } else {
             std::string out;
             for (const auto& item : value) out += (out.empty() ? "" : ", ") + spell(Attribute(item));
             return "[" + out + "]";

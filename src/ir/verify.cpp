@@ -105,6 +105,7 @@ class Verifier {
     if (record == nullptr) return;
     const Value* v = n.operands[i];
     if (v == nullptr) {
+      if (n.static_operand(i) != nullptr) return;
       // Among arguments of any kind there may be some that a function does without.
       bool may_be =
           record->arity == Arity::optional || (record->arity == Arity::variadic && record->container == Container::any);
@@ -139,6 +140,10 @@ class Verifier {
   void attributes(const Node& n) {
     for (const auto& [name, value] : n.attrs) {
       const AttrDef* def = n.op->find_attr(name);
+      if (std::holds_alternative<SymbolicInts>(value)) {
+        static_operand(n, name);
+        continue;
+      }
       if (def == nullptr)
         report("the operator has no attribute '{}'", name);
       else if (def->kind != kind_of(value))
@@ -149,6 +154,13 @@ class Verifier {
     }
     for (const AttrDef& def : n.op->attrs)
       if (def.required && !n.attrs.find(def.name)) report("attribute '{}' is required", def.name);
+  }
+
+  // Symbolic integers stand for an operand of their name that is left out.
+  void static_operand(const Node& n, std::string_view name) {
+    for (size_t i = 0; i < std::min(n.operands.size(), n.op->operands.size()); ++i)
+      if (n.op->operands[i].name == name && n.operands[i] == nullptr) return;
+    report("attribute '{}' does not stand for an operand that is left out", name);
   }
 
   void regions(const Node& n, int depth) {

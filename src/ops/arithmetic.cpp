@@ -10,7 +10,7 @@ namespace {
 OpDef base() {
   OpDef op = blank_record(Mapping::one_to_one);
   op.forward = broadcast_all;
-  op.value = later::rdp;
+  op.backward = backward_broadcast;
   return op;
 }
 
@@ -94,6 +94,12 @@ OpDef mod() {
   op.operands = {{"a", numeric_tensor}, {"b", numeric_tensor}};
   op.results = {{"c", numeric_tensor}};
   op.attrs = {int_attr("fmod", 0)};
+  op.value = [](ValueContext& c) {
+    bool fmod = c.attr_int("fmod") != 0;
+    value_elementwise(c, [&](std::span<const sym::Expr> x) {
+      return is_float(c.dtype(0)) || (fmod && !is_natural(c, x[0])) ? sym::Expr() : remainder(c, x[0], x[1]);
+    });
+  };
   op.eval = eval_mod;
   op.samples = {{"$(i32[4]{5, -5, 5, -5}, i32[4]{3, 3, -3, -3})", "i32[4]{2, 1, -1, -2}"},
                 {"$(i64[2]{5, -5}, i64[]{3}) {fmod = 1}", "i64[2]{2, -2}"},
@@ -111,6 +117,15 @@ OpDef pow() {
   op.doc = "x to the power y";
   op.operands = {{"x", type}, {"y", {"T1", dtypes::numeric}}};
   op.results = {{"z", type}};
+  op.value = [](ValueContext& c) {
+    value_elementwise(c, [&](std::span<const sym::Expr> x) {
+      std::optional<int64_t> n = x[1].constant();
+      if (is_float(c.dtype(0)) || !n || *n < 0 || *n > 4) return sym::Expr();
+      sym::Expr power = c.constant(1);
+      for (int64_t i = 0; i < *n; ++i) power = power * x[0];
+      return power;
+    });
+  };
   op.eval = eval_pow;
   op.upgrades = {{7, legacy_broadcast}};
   op.samples = {{"$(f32[2]{2, 3}, f32[2]{3, 0.5})", "f32[2]{8, 1.7320508}"},

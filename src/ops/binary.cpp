@@ -21,6 +21,9 @@ struct Row {
   std::string_view doc;
   DTypeSet dtypes;
   Functions f;
+  // For shape arithmetic: on integers, and on floats as quotients of them.
+  sym::Expr (*symbolic)(const ir::ShapeContext&, sym::Expr, sym::Expr) = nullptr;
+  std::optional<FloatOp> quotients = std::nullopt;
 };
 
 // Signed arithmetic that wraps, as the unsigned one does.
@@ -41,8 +44,10 @@ std::vector<Row> rows() {
   return {
     {"add", "Add", {1, 6, 7, 13, 14}, "a + b", dtypes::numeric,
      {[](double a, double b) { return a + b; }, [](int64_t a, int64_t b) { return wrap(bits(a) + bits(b)); },
-      [](uint64_t a, uint64_t b) { return a + b; }}},
-    {"and", "And", {1, 7}, "a ∧ b", dtypes::boolean, {.natural = [](uint64_t a, uint64_t b) { return a & b; }}},
+      [](uint64_t a, uint64_t b) { return a + b; }},
+     [](const ir::ShapeContext&, sym::Expr a, sym::Expr b) { return a + b; }, FloatOp::add},
+    {"and", "And", {1, 7}, "a ∧ b", dtypes::boolean, {.natural = [](uint64_t a, uint64_t b) { return a & b; }},
+     [](const ir::ShapeContext&, sym::Expr a, sym::Expr b) { return sym::min(a, b); }},
     {"bitwise_and", "BitwiseAnd", {18}, "a & b", dtypes::ints,
      {nullptr, [](int64_t a, int64_t b) { return a & b; }, [](uint64_t a, uint64_t b) { return a & b; }}},
     {"bitwise_or", "BitwiseOr", {18}, "a | b", dtypes::ints,
@@ -50,18 +55,22 @@ std::vector<Row> rows() {
     {"bitwise_xor", "BitwiseXor", {18}, "a ^ b", dtypes::ints,
      {nullptr, [](int64_t a, int64_t b) { return a ^ b; }, [](uint64_t a, uint64_t b) { return a ^ b; }}},
     {"div", "Div", {1, 6, 7, 13, 14}, "a / b; integers towards zero", dtypes::numeric,
-     {[](double a, double b) { return a / b; }, divide, divide}},
+     {[](double a, double b) { return a / b; }, divide, divide}, quotient, FloatOp::div},
     {"mul", "Mul", {1, 6, 7, 13, 14}, "a · b", dtypes::numeric,
      {[](double a, double b) { return a * b; }, [](int64_t a, int64_t b) { return wrap(bits(a) * bits(b)); },
-      [](uint64_t a, uint64_t b) { return a * b; }}},
-    {"or", "Or", {1, 7}, "a ∨ b", dtypes::boolean, {.natural = [](uint64_t a, uint64_t b) { return a | b; }}},
+      [](uint64_t a, uint64_t b) { return a * b; }},
+     [](const ir::ShapeContext&, sym::Expr a, sym::Expr b) { return a * b; }, FloatOp::mul},
+    {"or", "Or", {1, 7}, "a ∨ b", dtypes::boolean, {.natural = [](uint64_t a, uint64_t b) { return a | b; }},
+     [](const ir::ShapeContext&, sym::Expr a, sym::Expr b) { return sym::max(a, b); }},
     {"prelu", "PRelu", {1, 6, 7, 9, 16}, "a where a ≥ 0, a · slope elsewhere", dtypes::floats | DTypeSet{DType::i32, DType::i64, DType::u32, DType::u64},
      {[](double a, double b) { return a < 0 ? a * b : a; }, [](int64_t a, int64_t b) { return a < 0 ? wrap(bits(a) * bits(b)) : a; },
       [](uint64_t a, uint64_t) { return a; }}},
     {"sub", "Sub", {1, 6, 7, 13, 14}, "a − b", dtypes::numeric,
      {[](double a, double b) { return a - b; }, [](int64_t a, int64_t b) { return wrap(bits(a) - bits(b)); },
-      [](uint64_t a, uint64_t b) { return a - b; }}},
-    {"xor", "Xor", {1, 7}, "a ⊕ b", dtypes::boolean, {.natural = [](uint64_t a, uint64_t b) { return a ^ b; }}},
+      [](uint64_t a, uint64_t b) { return a - b; }},
+     [](const ir::ShapeContext&, sym::Expr a, sym::Expr b) { return a - b; }, FloatOp::sub},
+    {"xor", "Xor", {1, 7}, "a ⊕ b", dtypes::boolean, {.natural = [](uint64_t a, uint64_t b) { return a ^ b; }},
+     [](const ir::ShapeContext&, sym::Expr a, sym::Expr b) { return a + b - 2 * a * b; }},
   };
 }
 // clang-format on
@@ -86,6 +95,17 @@ void slope_of_channels(UpgradeContext& c) {
   legacy_broadcast(c);
 }
 
+ir::Hook<void(ValueContext&)> value_of(const Row& row) {
+  if (row.symbolic == nullptr) return absent("does not occur in shape arithmetic");
+  return [f = row.symbolic, quotients = row.quotients](ValueContext& c) {
+    if (is_float(c.dtype(0))) {
+      if (quotients) value_float(c, *quotients);
+      return;
+    }
+    value_elementwise(c, [&](std::span<const sym::Expr> x) { return f(c, x[0], x[1]); });
+  };
+}
+
 OpDef record(const Row& row) {
   TypeVar type{"T", row.dtypes};
   bool reals = row.dtypes.contains(DType::f32);
@@ -99,8 +119,8 @@ OpDef record(const Row& row) {
       .dynamism = isdos(),
       .mapping = Mapping::one_to_one,
       .forward = broadcast_all,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward_broadcast,
+      .value = value_of(row),
       .eval = [f = row.f](EvalContext& e) { eval(f, e); },
       .lower = later::cpu,
       .grad = later::training,

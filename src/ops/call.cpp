@@ -13,6 +13,19 @@ void eval(EvalContext& e) {
   for (size_t i = 0; i < results.size(); ++i) e.set(i, std::move(results[i]));
 }
 
+std::vector<Type> forward(const ForwardContext& c) {
+  std::vector<ir::Known> arguments;
+  for (size_t i = 0; i < c.operand_count(); ++i) arguments.push_back(c.known(i));
+  std::vector<ir::Known> results =
+      c.services().call(std::get<ir::FunctionRef>(*c.find_attr("callee")).name, std::move(arguments));
+  std::vector<Type> types;
+  for (size_t i = 0; i < results.size(); ++i) {
+    types.push_back(results[i].type);
+    c.set_contents(i, results[i].contents);
+  }
+  return types;
+}
+
 }  // namespace
 
 OpDef call_op() {
@@ -25,9 +38,9 @@ OpDef call_op() {
       .attrs = {required_attr("callee", AttrKind::function)},
       .dynamism = edo({}),
       .mapping = Mapping::opaque,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .forward = forward,
+      .backward = absent("what a function requires is found inside it"),
+      .value = absent("forward gives the contents of the results"),
       .eval = eval,
       .lower = absent("control flow becomes bytecode, not a kernel"),
       .grad = later::training,

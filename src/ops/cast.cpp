@@ -21,6 +21,33 @@ std::vector<Type> forward_cast(const ForwardContext& c) {
   return {dtype ? Type::tensor(*dtype, c.dims(0)) : Type{}};
 }
 
+// Between integers an element keeps its value where it fits; floats are quotients, cut towards zero.
+void value(ValueContext& c) {
+  const ir::Contents* x = c.partial(0);
+  if (x == nullptr) return;
+  DType from = c.dtype(0);
+  DType to = c.result(0).dtype;
+  ir::Contents out;
+  if (is_float(to)) {
+    if (x->rounded) return;
+    out.denominator = x->denominator;
+  }
+  for (sym::Expr e : x->elements) {
+    sym::Expr& element = out.elements.emplace_back();
+    if (!e) continue;
+    if (to == DType::boolean && from != DType::boolean) {
+      element = sym::min(sym::max(e, -e), 1);
+    } else if (is_float(from) && !is_float(to)) {
+      if (!is_natural(c, e)) continue;
+      element = sym::floordiv(e, x->denominator);
+    } else {
+      element = e;
+    }
+    if (!c.exact(element, to)) element = {};
+  }
+  c.set(0, std::move(out));
+}
+
 // Opset 1 spelled the dtype as a string: "FLOAT".
 void dtype_as_number(UpgradeContext& c) {
   static constexpr std::string_view names[] = {"FLOAT",  "UINT8",  "INT8",   "UINT16",    "INT16",
@@ -48,8 +75,8 @@ OpDef cast_record() {
       .dynamism = isdos(),
       .mapping = Mapping::one_to_one,
       .forward = forward_cast,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward_same,
+      .value = value,
       .eval = [](EvalContext& e) { e.set(0, cast(e.tensor(0), e.attr_dtype("to"), rules(e))); },
       .lower = later::cpu,
       .grad = later::training,

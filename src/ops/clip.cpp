@@ -28,6 +28,14 @@ void eval(EvalContext& e) {
   });
 }
 
+void value(ValueContext& c) {
+  value_elementwise_with(c, {0, 1, 2}, [](std::span<const sym::Expr> x) {
+    sym::Expr y = x[0];
+    if (x[1]) y = sym::max(y, x[1]);
+    return x[2] ? sym::min(y, x[2]) : y;
+  });
+}
+
 // Before opset 11 the bounds were attributes; they take the operand's dtype only at run time, which f32 stood for.
 void bounds_to_operands(UpgradeContext& c) {
   drop_attrs({"consumed_inputs"})(c);
@@ -50,8 +58,8 @@ OpDef clip_op() {
       .dynamism = isdos(),
       .mapping = Mapping::one_to_one,
       .forward = same_as_first,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward_same,
+      .value = value,
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,

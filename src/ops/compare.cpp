@@ -62,6 +62,26 @@ std::vector<Type> forward(const ForwardContext& c) {
   return {Type::tensor(DType::boolean, broadcast(c, c.dims(0), c.dims(1)))};
 }
 
+sym::Expr symbolic(const ir::ShapeContext& c, Relation relation, sym::Expr a, sym::Expr b) {
+  switch (relation) {
+    case Relation::equal:
+      return ops::equal(c, a, b);
+    case Relation::greater:
+      return negation(ops::less_equal(c, a, b));
+    case Relation::greater_or_equal:
+      return ops::less_equal(c, b, a);
+    case Relation::less:
+      return negation(ops::less_equal(c, b, a));
+    case Relation::less_or_equal:
+      return ops::less_equal(c, a, b);
+  }
+  return {};
+}
+
+void value(Relation relation, ValueContext& c) {
+  value_elementwise(c, [&](std::span<const sym::Expr> x) { return symbolic(c, relation, x[0], x[1]); });
+}
+
 OpDef record(const Row& row) {
   TypeVar type{"T", row.dtypes};
   return {
@@ -73,8 +93,8 @@ OpDef record(const Row& row) {
       .dynamism = isdos(),
       .mapping = Mapping::one_to_one,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward_broadcast,
+      .value = [relation = row.relation](ValueContext& c) { value(relation, c); },
       .eval = [relation = row.relation](EvalContext& e) { eval(relation, e); },
       .lower = later::cpu,
       .grad = absent("a comparison is piecewise constant"),

@@ -19,14 +19,19 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  sym::Expr count = c.symbols().fresh("kept");
   const ir::Attribute* axis = c.find_attr("axis");
-  if (axis == nullptr) return {Type::tensor(c.dtype(0), SymDims{count})};
+  if (axis == nullptr) {
+    ir::Bounds bounds;
+    if (c.dims(0)) {
+      bounds.most = c.constant(1);
+      for (sym::Expr d : *c.dims(0)) bounds.most = bounds.most * d;
+    }
+    return {Type::tensor(c.dtype(0), SymDims{c.unknown(0, 0, bounds)})};
+  }
   if (!c.dims(0)) return {Type::tensor(c.dtype(0))};
   SymDims dims = *c.dims(0);
   auto at = static_cast<size_t>(normalize_axis(std::get<int64_t>(*axis), static_cast<int64_t>(dims.size())));
-  c.facts().add_less_equal(count, dims[at], "compress: at most all slices");
-  dims[at] = count;
+  dims[at] = c.unknown(0, at, {.least = {}, .most = dims[at]});
   return {Type::tensor(c.dtype(0), dims)};
 }
 
@@ -43,8 +48,8 @@ OpDef compress_op() {
       .dynamism = edo({"condition"}),
       .mapping = Mapping::opaque,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = absent("which slices stay is not known"),
+      .value = value_by_moving,
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,

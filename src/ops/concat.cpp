@@ -15,10 +15,24 @@ std::vector<Type> forward(const ForwardContext& c) {
   if (!dims) return {Type::tensor(c.dtype(0))};
   auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(dims->size())));
   for (size_t i = 1; i < c.operand_count(); ++i) {
-    if (!c.dims(i)) return {Type::tensor(c.dtype(0))};
+    if (!c.dims(i)) {
+      (*dims)[axis] = c.unknown(0, axis);
+      break;
+    }
+    if (c.rank(i) != dims->size()) fail("ranks {} and {} cannot be concatenated", dims->size(), c.rank(i));
     (*dims)[axis] = (*dims)[axis] + (*c.dims(i))[axis];
   }
   return {Type::tensor(c.dtype(0), dims)};
+}
+
+// All operands agree outside the axis.
+void backward(BackwardContext& c) {
+  std::optional<SymDims> whole = c.result_dims(0);
+  for (size_t i = 0; i < c.operand_count() && !whole; ++i) whole = c.dims(i);
+  if (!whole) return;
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(whole->size())));
+  (*whole)[axis] = {};
+  for (size_t i = 0; i < c.operand_count(); ++i) c.set_dims(i, *whole);
 }
 
 }  // namespace
@@ -34,8 +48,8 @@ OpDef concat_op() {
       .dynamism = isdos(),
       .mapping = Mapping::reorganize,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward,
+      .value = value_by_moving,
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,

@@ -15,8 +15,23 @@ void eval(EvalContext& e) {
 std::vector<Type> forward(const ForwardContext& c) {
   const ir::Attribute* value = c.find_attr("value");
   DType dtype = value ? std::get<Tensor>(*value).dtype() : DType::f32;
-  std::optional<ir::SymElements> dims = c.contents(0);
+  std::optional<ir::SymElements> dims = c.elements(0);
   return {Type::tensor(dtype, dims)};
+}
+
+void value(ValueContext& c) {
+  std::optional<Dims> dims = c.small_dims(0);
+  if (!dims) return;
+  const ir::Attribute* given = c.find_attr("value");
+  std::optional<ir::Contents> one = ir::Contents{.elements = {c.constant(0)}};
+  if (given != nullptr) one = ir::contents_of(std::get<Tensor>(*given), c.symbols());
+  if (!one || one->elements.size() != 1) return;
+  one->elements.resize(static_cast<size_t>(element_count(*dims)), one->elements[0]);
+  c.set(0, std::move(*one));
+}
+
+void backward(BackwardContext& c) {
+  for (sym::Expr e : c.contents(0).value_or(ir::SymElements{})) c.less_equal(c.constant(0), e);
 }
 
 }  // namespace
@@ -32,8 +47,8 @@ OpDef constant_of_shape_op() {
       .dynamism = isvdos({"input"}),
       .mapping = Mapping::one_to_many,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward,
+      .value = value,
       .eval = eval,
       .lower = later::cpu,
       .grad = absent("the result does not depend on real values"),

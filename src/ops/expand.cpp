@@ -5,8 +5,19 @@ namespace selkie::ops {
 namespace {
 
 std::vector<Type> forward(const ForwardContext& c) {
-  std::optional<ir::SymElements> shape = c.contents(1);
+  std::optional<ir::SymElements> shape = c.elements(1);
   return {Type::tensor(c.dtype(0), shape ? broadcast(c, c.dims(0), *shape) : std::nullopt)};
+}
+
+// The dims of the shape are natural, and the operand broadcasts to the result.
+void backward(BackwardContext& c) {
+  for (sym::Expr e : c.contents(1).value_or(ir::SymElements{})) c.less_equal(c.constant(0), e);
+  if (!c.dims(0) || !c.result_dims(0)) return;
+  const SymDims& out = *c.result_dims(0);
+  for (size_t i = 0; i < std::min(c.rank(0), out.size()); ++i) {
+    sym::Expr dim = (*c.dims(0))[c.rank(0) - 1 - i];
+    if (c.excludes(dim, 1) || out[out.size() - 1 - i].constant() == 1) c.equal(dim, out[out.size() - 1 - i]);
+  }
 }
 
 }  // namespace
@@ -21,8 +32,8 @@ OpDef expand_op() {
       .dynamism = isvdos({"shape"}),
       .mapping = Mapping::one_to_many,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward,
+      .value = value_by_moving,
       .eval =
           [](EvalContext& e) {
             e.set(0, broadcast_to(e.tensor(0), broadcast(e.tensor(0).dims(), ints_of(e.tensor(1)))));

@@ -19,7 +19,7 @@ void eval(EvalContext& e) {
 std::vector<Type> forward(const ForwardContext& c) {
   sym::Expr outer = c.constant(1);
   sym::Expr inner = c.constant(1);
-  if (!c.dims(0)) return {Type::tensor(c.dtype(0), SymDims{c.symbols().fresh("outer"), c.symbols().fresh("inner")})};
+  if (!c.dims(0)) return {Type::tensor(c.dtype(0), c.unknown_dims(0, 2))};
   auto rank = static_cast<int64_t>(c.dims(0)->size());
   int64_t axis = split_axis(c.attr_int("axis"), rank);
   for (int64_t i = 0; i < rank; ++i)
@@ -40,8 +40,8 @@ OpDef flatten_op() {
       .dynamism = isdos(),
       .mapping = Mapping::reorganize,
       .forward = forward,
-      .backward = later::rdp,
-      .value = absent("shape arithmetic has no matrices"),
+      .backward = absent("the product of dims does not tell their number"),
+      .value = value_by_moving,
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,

@@ -41,6 +41,19 @@ std::vector<Type> forward(const ForwardContext& c) {
   return {Type::tensor(c.dtype(0), dims)};
 }
 
+// Outside the axis, the data has the result's dims, if it is known how many belong to the indices.
+void backward(BackwardContext& c) {
+  if (!c.result_dims(0) || c.dims(0) || !c.dims(1)) return;
+  const SymDims& out = *c.result_dims(0);
+  if (out.size() + 1 < c.rank(1) + 1) return;
+  size_t rank = out.size() + 1 - c.rank(1);
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(rank)));
+  SymDims dims(rank);
+  for (size_t i = 0; i < rank; ++i)
+    if (i != axis) dims[i] = out[i < axis ? i : i + c.rank(1) - 1];
+  c.set_dims(0, dims);
+}
+
 }  // namespace
 
 OpDef gather_op() {
@@ -54,8 +67,8 @@ OpDef gather_op() {
       .dynamism = isdos(),
       .mapping = Mapping::shuffle,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward,
+      .value = value_by_moving,
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,

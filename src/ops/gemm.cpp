@@ -34,11 +34,24 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  if (!c.dims(0) || !c.dims(1) || c.dims(0)->size() != 2 || c.dims(1)->size() != 2) return {Type::tensor(c.dtype(0))};
+  if (!c.dims(0) || !c.dims(1) || c.rank(0) != 2 || c.rank(1) != 2)
+    return {Type::tensor(c.dtype(0), c.unknown_dims(0, 2))};
   size_t swap_a = c.attr_int("transA") != 0;
   size_t swap_b = c.attr_int("transB") != 0;
-  c.facts().add_equal((*c.dims(0))[1 - swap_a], (*c.dims(1))[swap_b], "gemm: the inner dims are equal");
   return {Type::tensor(c.dtype(0), SymDims{(*c.dims(0))[swap_a], (*c.dims(1))[1 - swap_b]})};
+}
+
+void backward(BackwardContext& c) {
+  c.set_rank(0, 2);
+  c.set_rank(1, 2);
+  const SymDims a = *c.dims(0);
+  const SymDims b = *c.dims(1);
+  size_t swap_a = c.attr_int("transA") != 0;
+  size_t swap_b = c.attr_int("transB") != 0;
+  c.equal(a[1 - swap_a], b[swap_b]);
+  if (!c.result_dims(0)) return;
+  c.equal(a[swap_a], c.result_dims(0)->at(0));
+  c.equal(b[1 - swap_b], c.result_dims(0)->at(1));
 }
 
 }  // namespace
@@ -54,7 +67,7 @@ OpDef gemm_op() {
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
       .forward = forward,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("products of matrices do not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,

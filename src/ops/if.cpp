@@ -1,5 +1,5 @@
 // If: one of two regions, chosen by a condition.
-#include "ops/support/record.h"
+#include "ops/support/regions.h"
 
 namespace selkie::ops {
 namespace {
@@ -10,6 +10,28 @@ void eval(EvalContext& e) {
     fail("the condition must have one element, but its shape is {}", to_string(condition.dims()));
   std::vector<HostValue> results = e.run_region(*condition.data<bool>() ? 0 : 1, {});
   for (size_t i = 0; i < results.size(); ++i) e.set(i, std::move(results[i]));
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  std::optional<ir::SymElements> elements = c.elements(0);
+  sym::Expr condition = elements && elements->size() == 1 ? elements->at(0) : sym::Expr();
+  auto arm = [&](size_t region, int64_t value) {
+    return c.services().run_region(region, {}, false, [&](sym::Facts& facts) {
+      if (condition) facts.add_equal(condition, c.constant(value), "the condition of the branch");
+    });
+  };
+  std::optional<std::vector<ir::Known>> then_values = arm(0, 1);
+  std::optional<std::vector<ir::Known>> else_values = arm(1, 0);
+  if (!then_values && !else_values) fail("neither arm can be completed");
+  std::vector<Type> types;
+  for (size_t i = 0; i < c.result_count(); ++i) {
+    ir::Known known = !then_values   ? leave_arm(c, i, (*else_values)[i], 1)
+                      : !else_values ? leave_arm(c, i, (*then_values)[i], 0)
+                                     : join_arms(c, i, (*then_values)[i], (*else_values)[i]);
+    types.push_back(known.type);
+    c.set_contents(i, known.contents);
+  }
+  return types;
 }
 
 }  // namespace
@@ -24,9 +46,9 @@ OpDef if_op() {
       .regions = {{.name = "then", .onnx = "then_branch"}, {.name = "else", .onnx = "else_branch"}},
       .dynamism = edo({"cond"}),
       .mapping = Mapping::opaque,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .forward = forward,
+      .backward = absent("what one arm needs does not hold for the other"),
+      .value = absent("forward gives the contents of the results"),
       .eval = eval,
       .lower = absent("control flow becomes bytecode, not a kernel"),
       .grad = later::training,

@@ -1,19 +1,10 @@
 // Loop: a region run a number of times, or while a condition holds, with values carried from one trip to the next.
 #include <limits>
 
-#include "ops/support/record.h"
+#include "ops/support/regions.h"
 
 namespace selkie::ops {
 namespace {
-
-// The scan output of a loop without trips: no rows; the inner shape comes from the region's declared type, 0 where
-// unknown.
-Tensor no_trips(const Type& declared) {
-  Dims dims{0};
-  if (declared.is_tensor() && declared.dims)
-    for (sym::Expr d : *declared.dims) dims.push_back(d.constant().value_or(0));
-  return Tensor(declared.is_tensor() ? declared.dtype : DType::f32, std::move(dims));
-}
 
 void eval(EvalContext& e) {
   const int64_t limit = e.services().limits().loop_trips;
@@ -24,6 +15,12 @@ void eval(EvalContext& e) {
   const ir::Region& body = e.region(0);
   size_t scans = body.yields.size() - 1 - carried.size();
   std::vector<std::vector<Tensor>> outputs(scans);
+  std::vector<ir::EmptyResult> empty;
+  if (scans > 0 && (trips <= 0 || !go_on)) {
+    std::vector<HostValue> arguments{Tensor::scalar_i64(0), Tensor::scalar_bool(true)};
+    arguments.insert(arguments.end(), carried.begin(), carried.end());
+    empty = e.services().infer_region(body, arguments);
+  }
   for (int64_t trip = 0; trip < trips && go_on; ++trip) {
     if (trip >= limit) fail("the loop has run {} trips, which is the limit", limit);
     std::vector<HostValue> arguments{Tensor::scalar_i64(trip), Tensor::scalar_bool(go_on)};
@@ -34,9 +31,46 @@ void eval(EvalContext& e) {
     for (size_t i = 0; i < scans; ++i) outputs[i].push_back(yields[1 + carried.size() + i].tensor());
   }
   for (size_t i = 0; i < carried.size(); ++i) e.set(i, carried[i]);
-  for (size_t i = 0; i < scans; ++i)
-    e.set(carried.size() + i,
-          outputs[i].empty() ? no_trips(body.yields[1 + carried.size() + i]->type) : stack(outputs[i], 0));
+  for (size_t i = 0; i < scans; ++i) {
+    size_t yield = 1 + carried.size() + i;
+    e.set(carried.size() + i, outputs[i].empty() ? empty_output(empty[yield], body.yields[yield]->type, 0)
+                                                 : stack(outputs[i], 0));
+  }
+}
+
+// Whether a condition is known to hold: left out, or a known 1.
+bool holds(const ForwardContext& c, size_t operand) {
+  if (!c.has(operand)) return true;
+  std::optional<ir::SymElements> known = c.contents(operand);
+  return known && known->size() == 1 && known->at(0).constant() == 1;
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  LoopForm form{.skipped = 1};
+  sym::Expr most = c.constant(ir::RunLimits{}.loop_trips);
+  if (c.has(0)) {
+    std::optional<ir::SymElements> limit = c.elements(0);
+    if (limit && limit->size() == 1) most = sym::min(sym::max(limit->at(0), 0), most);
+  }
+  form.trips = c.services().trips({.least = {}, .most = most});
+  ir::Known index{.type = Type::tensor(DType::i64, SymDims{}), .contents = {}};
+  index.contents = ir::Contents{.elements = {c.services().trip_index()}};
+  ir::Known condition{.type = Type::tensor(DType::boolean, SymDims{}), .contents = {}};
+  condition.contents = ir::Contents{.elements = {c.constant(1)}};  // else the body would not run
+  form.leading = {index, condition};
+  for (size_t i = 2; i < c.operand_count(); ++i) form.state.push_back(c.known(i));
+  LoopShapes shapes = follow_loop(c, form);
+  const std::optional<ir::Contents>& again = shapes.skipped[0].contents;
+  bool goes_on = shapes.runs && again && again->complete() && again->elements.at(0).constant() == 1;
+  sym::Expr trips = !shapes.runs ? c.constant(0) : goes_on && holds(c, 1) && c.has(0) ? most : form.trips;
+  if (trips != form.trips) c.services().define_trips(trips);
+  std::vector<Type> types;
+  for (size_t i = 0; i < shapes.state.size(); ++i) {
+    types.push_back(shapes.state[i].type);
+    c.set_contents(i, shapes.state[i].contents);
+  }
+  for (const Type& output : shapes.outputs) types.push_back(stacked(c, types.size(), output, trips, 0));
+  return types;
 }
 
 }  // namespace
@@ -53,9 +87,9 @@ OpDef loop_op() {
       .regions = {{.name = "body", .onnx = "body", .takes_operands = true, .extra_yields = 1}},
       .dynamism = edo({"M", "cond"}),
       .mapping = Mapping::opaque,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .forward = forward,
+      .backward = absent("nothing is known of the state before the body has run"),
+      .value = absent("forward gives the contents of the final state"),
       .eval = eval,
       .lower = absent("control flow becomes bytecode, not a kernel"),
       .grad = later::training,

@@ -15,11 +15,27 @@ std::vector<Type> forward(const ForwardContext& c) {
   bool vector_b = b.size() == 1;
   if (vector_a) a.insert(a.begin(), c.constant(1));
   if (vector_b) b.push_back(c.constant(1));
-  c.facts().add_equal(a.back(), b[b.size() - 2], "matmul: the inner dims are equal");
   std::optional<SymDims> dims = broadcast(c, SymDims(a.begin(), a.end() - 2), SymDims(b.begin(), b.end() - 2));
   if (!vector_a) dims->push_back(a[a.size() - 2]);
   if (!vector_b) dims->push_back(b.back());
   return {Type::tensor(c.dtype(0), dims)};
+}
+
+// The inner dims are equal. With both ranks known, the result's dims are those of the operands.
+void backward(BackwardContext& c) {
+  const std::optional<SymDims>& out = c.result_dims(0);
+  // A result of rank 2 or more whose one operand is a matrix: without batch dims there, the other one has them all.
+  for (size_t i = 0; i < 2; ++i) {
+    if (c.dims(i) || !c.dims(1 - i) || !out || out->size() < 2) continue;
+    if (c.rank(1 - i) == 2 || c.rank(1 - i) < out->size()) c.set_rank(i, out->size());
+  }
+  if (!c.dims(0) || !c.dims(1) || c.dims(0)->empty() || c.dims(1)->empty()) return;
+  const SymDims a = *c.dims(0);
+  const SymDims b = *c.dims(1);
+  c.equal(a.back(), b.size() == 1 ? b[0] : b[b.size() - 2]);
+  if (!out || a.size() < 2 || b.size() < 2 || out->size() < 2) return;
+  c.equal(a[a.size() - 2], (*out)[out->size() - 2]);
+  c.equal(b.back(), out->back());
 }
 
 }  // namespace
@@ -34,7 +50,7 @@ OpDef matmul_op() {
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
       .forward = forward,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("products of matrices do not occur in shape arithmetic"),
       .eval = [](EvalContext& e) { e.set(0, matmul(e.tensor(0), e.tensor(1))); },
       .lower = later::cpu,

@@ -62,7 +62,26 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  return {Type::tensor(DType::i64, SymDims{c.symbols().fresh("kept"), c.constant(3)})};
+  // At most max_output_boxes_per_class for each batch and class, and no box twice.
+  ir::Bounds bounds;
+  if (c.dims(1) && c.rank(1) == 3) {
+    const SymDims& scores = *c.dims(1);
+    std::optional<ir::SymElements> limit = c.has(2) ? c.elements(2) : ir::SymElements{c.constant(0)};
+    sym::Expr each = limit && limit->size() == 1 ? sym::min(sym::max(limit->at(0), 0), scores[2]) : scores[2];
+    bounds.most = scores[0] * scores[1] * each;
+  }
+  return {Type::tensor(DType::i64, SymDims{c.unknown(0, 0, bounds), c.constant(3)})};
+}
+
+// boxes are [batch, boxes, 4], scores [batch, classes, boxes].
+void backward(BackwardContext& c) {
+  c.set_rank(0, 3);
+  c.set_rank(1, 3);
+  const SymDims boxes = *c.dims(0);
+  const SymDims scores = *c.dims(1);
+  c.equal(boxes[0], scores[0]);
+  c.equal(boxes[1], scores[2]);
+  c.equal(boxes[2], c.constant(4));
 }
 
 }  // namespace
@@ -82,7 +101,7 @@ OpDef non_max_suppression_op() {
       .dynamism = edo({"boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"}),
       .mapping = Mapping::opaque,
       .forward = forward,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("shape arithmetic has no boxes"),
       .eval = eval,
       .lower = later::cpu,

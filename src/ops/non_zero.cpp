@@ -24,11 +24,10 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  sym::Expr count = c.symbols().fresh("nonzero");
-  if (!c.dims(0)) return {Type::tensor(DType::i64, SymDims{c.symbols().fresh("rank"), count})};
+  if (!c.dims(0)) return {Type::tensor(DType::i64, c.unknown_dims(0, 2))};
   sym::Expr all = c.constant(1);
   for (sym::Expr d : *c.dims(0)) all = all * d;
-  c.facts().add_less_equal(count, all, "non_zero: at most all elements");
+  sym::Expr count = c.unknown(0, 1, {.least = {}, .most = all});
   return {Type::tensor(DType::i64, SymDims{c.constant(static_cast<int64_t>(c.dims(0)->size())), count})};
 }
 
@@ -44,8 +43,12 @@ OpDef non_zero_op() {
       .dynamism = edo({"x"}),
       .mapping = Mapping::opaque,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward =
+          [](BackwardContext& c) {
+            std::optional<int64_t> rank = c.result_dims(0) ? c.result_dims(0)->at(0).constant() : std::nullopt;
+            if (rank && *rank <= ir::max_known_elements) c.set_rank(0, static_cast<size_t>(*rank));
+          },
+      .value = absent("which elements are zero is known for constants only, which are folded"),
       .eval = eval,
       .lower = later::cpu,
       .grad = absent("the result is an integer"),

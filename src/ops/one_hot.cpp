@@ -33,9 +33,21 @@ std::vector<Type> forward(const ForwardContext& c) {
   if (!c.dims(0)) return {Type::tensor(c.dtype(2))};
   SymDims dims = *c.dims(0);
   int64_t axis = normalize_axis(c.attr_int("axis"), static_cast<int64_t>(dims.size()) + 1);
-  std::optional<ir::SymElements> depth = c.contents(1);
-  dims.insert(dims.begin() + axis, depth ? depth->at(0) : c.symbols().fresh("depth"));
+  std::optional<ir::SymElements> depth = c.elements(1);
+  const ir::Contents* real = is_float(c.dtype(1)) ? c.rationals(1) : nullptr;
+  if (real != nullptr && real->denominator == 1) depth = real->elements;
+  dims.insert(dims.begin() + axis,
+              depth && depth->size() == 1 ? depth->at(0) : c.unknown(0, static_cast<size_t>(axis)));
   return {Type::tensor(c.dtype(2), dims)};
+}
+
+void backward(BackwardContext& c) {
+  std::optional<ir::SymElements> depth = c.contents(1);
+  if (depth && depth->size() == 1) c.less_equal(c.constant(0), depth->at(0));
+  if (!c.result_dims(0) || c.result_dims(0)->empty()) return;
+  SymDims dims = *c.result_dims(0);
+  dims.erase(dims.begin() + normalize_axis(c.attr_int("axis"), static_cast<int64_t>(dims.size())));
+  c.set_dims(0, dims);
 }
 
 }  // namespace
@@ -53,7 +65,7 @@ OpDef one_hot_op() {
       .dynamism = isvdos({"depth"}),
       .mapping = Mapping::one_to_many,
       .forward = forward,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("shape arithmetic has no one-hot vectors"),
       .eval = eval,
       .lower = later::cpu,

@@ -12,7 +12,8 @@ OpDef base() {
   op.operands = {{"x", {"T1", dtypes::floats | dtypes::float8}}};
   op.results = {{"y", {"T2", dtypes::boolean}}};
   op.forward = [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(DType::boolean, c.dims(0))}; };
-  op.value = later::rdp;
+  op.backward = backward_same;
+  op.value = absent("does not occur in shape arithmetic");
   op.grad = absent("the result is bool");
   return op;
 }
@@ -55,6 +56,9 @@ OpDef logical_not() {
   op.doc = "¬x";
   op.operands = {{"x", bool_tensor}};
   op.results = {{"y", bool_tensor}};
+  op.value = [](ValueContext& c) {
+    value_elementwise(c, [](std::span<const sym::Expr> x) { return negation(x[0]); });
+  };
   op.eval = [](EvalContext& e) {
     e.set(0, map_elements<uint64_t>(e.tensor(0), DType::boolean, [](uint64_t v) { return v ^ 1; }));
   };

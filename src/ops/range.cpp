@@ -35,11 +35,26 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  auto start = c.contents(0), limit = c.contents(1);
+  auto start = c.elements(0), limit = c.elements(1);
   auto delta = c.numbers(2);
-  if (!start || !limit || !delta || delta->at(0) <= 0)
-    return {Type::tensor(c.dtype(0), SymDims{c.symbols().fresh("range")})};
-  return {Type::tensor(c.dtype(0), SymDims{sym::max(sym::ceildiv(limit->at(0) - start->at(0), delta->at(0)), 0)})};
+  sym::Expr count;
+  if (start && limit && delta && start->size() == 1 && limit->size() == 1 && delta->size() == 1 && delta->at(0) != 0) {
+    sym::Expr length = limit->at(0) - start->at(0);
+    int64_t step = delta->at(0);
+    count = sym::max(step > 0 ? sym::ceildiv(length, step) : sym::ceildiv(-length, -step), 0);
+  }
+  return {Type::tensor(c.dtype(0), SymDims{count ? count : c.unknown(0, 0)})};
+}
+
+void value(ValueContext& c) {
+  auto start = c.contents(0), delta = c.contents(2);
+  std::optional<Dims> dims = c.small_dims(0);
+  if (!start || !delta || !dims) return;
+  ir::SymElements elements;
+  for (int64_t i = 0; i < dims->at(0); ++i) elements.push_back(start->at(0) + delta->at(0) * i);
+  for (sym::Expr& e : elements)
+    if (!c.exact(e, c.dtype(0))) e = {};
+  c.set(0, std::move(elements));
 }
 
 }  // namespace
@@ -55,8 +70,8 @@ OpDef range_op() {
       .dynamism = isvdos({"start", "limit", "delta"}),
       .mapping = Mapping::opaque,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = absent("the operands are scalars"),
+      .value = value,
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,

@@ -25,6 +25,7 @@ struct Row {
   int64_t (*integer)(int64_t, int64_t) = nullptr;
   uint64_t (*natural)(uint64_t, uint64_t) = nullptr;
   bool shifted_exp = false;  // log Σ exp: subtract the maximum first
+  sym::Expr (*symbolic)(sym::Expr, sym::Expr) = nullptr;  // for shape arithmetic
 };
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -63,7 +64,9 @@ std::vector<Row> rows() {
        ordered,
        {-infinity, greater},
        [](int64_t s, int64_t x) { return std::max(s, x); },
-       [](uint64_t s, uint64_t x) { return std::max(s, x); }},
+       [](uint64_t s, uint64_t x) { return std::max(s, x); },
+       false,
+       sym::max},
       {"reduce_mean", "ReduceMean", v, "the mean", numbers, {0, plus, [](double s, double n) { return s / n; }}},
       {"reduce_min",
        "ReduceMin",
@@ -72,7 +75,9 @@ std::vector<Row> rows() {
        ordered,
        {infinity, lesser},
        [](int64_t s, int64_t x) { return std::min(s, x); },
-       [](uint64_t s, uint64_t x) { return std::min(s, x); }},
+       [](uint64_t s, uint64_t x) { return std::min(s, x); },
+       false,
+       sym::min},
       {"reduce_prod",
        "ReduceProd",
        v,
@@ -80,7 +85,9 @@ std::vector<Row> rows() {
        numbers,
        {1, [](double s, double x) { return s * x; }},
        [](int64_t s, int64_t x) { return static_cast<int64_t>(static_cast<uint64_t>(s) * static_cast<uint64_t>(x)); },
-       [](uint64_t s, uint64_t x) { return s * x; }},
+       [](uint64_t s, uint64_t x) { return s * x; },
+       false,
+       [](sym::Expr s, sym::Expr x) { return s * x; }},
       {"reduce_sum",
        "ReduceSum",
        {1, 11, 13},
@@ -88,7 +95,9 @@ std::vector<Row> rows() {
        numbers,
        {0, plus},
        [](int64_t s, int64_t x) { return static_cast<int64_t>(static_cast<uint64_t>(s) + static_cast<uint64_t>(x)); },
-       [](uint64_t s, uint64_t x) { return s + x; }},
+       [](uint64_t s, uint64_t x) { return s + x; },
+       false,
+       [](sym::Expr s, sym::Expr x) { return s + x; }},
       {"reduce_sum_square", "ReduceSumSquare", v, "Σ x²", numbers, {0, square_plus}},
   };
 }
@@ -176,21 +185,74 @@ void eval(const Row& row, EvalContext& e) {
   }
 }
 
-std::vector<Type> forward(const ForwardContext& c) {
+// Which axes of operand 0 are reduced, where that is known.
+std::optional<std::vector<bool>> reduced_axes(const ir::ShapeContext& c, size_t rank) {
   std::optional<std::vector<int64_t>> axes = c.has(1) ? c.numbers(1) : std::vector<int64_t>{};
-  if (!c.dims(0) || !axes) return {Type::tensor(c.dtype(0))};
-  auto rank = static_cast<int64_t>(c.dims(0)->size());
-  std::vector<int64_t> reduced = normalize_axes(*axes, rank);
-  bool all = reduced.empty() && c.attr_int("noop_with_empty_axes") == 0;
+  if (!axes) return std::nullopt;
+  std::vector<bool> reduced(rank, axes->empty() && c.attr_int("noop_with_empty_axes") == 0);
+  for (int64_t axis : normalize_axes(*axes, static_cast<int64_t>(rank))) reduced[static_cast<size_t>(axis)] = true;
+  return reduced;
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  if (!c.dims(0)) return {Type::tensor(c.dtype(0))};
+  bool keep = c.attr_int("keepdims") != 0;
+  std::optional<std::vector<bool>> reduced = reduced_axes(c, c.rank(0));
+  if (!reduced && !keep) return {Type::tensor(c.dtype(0))};
   SymDims dims;
-  for (int64_t i = 0; i < rank; ++i) {
-    bool gone = all || std::find(reduced.begin(), reduced.end(), i) != reduced.end();
-    if (!gone)
-      dims.push_back((*c.dims(0))[static_cast<size_t>(i)]);
-    else if (c.attr_int("keepdims") != 0)
+  for (size_t i = 0; i < c.rank(0); ++i) {
+    sym::Expr dim = (*c.dims(0))[i];
+    if (!reduced)  // either 1 or the whole
+      dims.push_back(c.unknown(0, i, {.least = {}, .most = sym::max(dim, 1)}));
+    else if (!(*reduced)[i])
+      dims.push_back(dim);
+    else if (keep)
       dims.push_back(c.constant(1));
   }
   return {Type::tensor(c.dtype(0), dims)};
+}
+
+void backward(BackwardContext& c) {
+  if (!c.result_dims(0) || c.attr_int("keepdims") == 0) return;
+  size_t rank = c.result_dims(0)->size();
+  std::optional<std::vector<bool>> reduced = reduced_axes(c, rank);
+  SymDims dims = *c.result_dims(0);
+  for (size_t i = 0; i < rank; ++i)
+    if (!reduced || (*reduced)[i]) dims[i] = {};
+  c.set_dims(0, dims);
+}
+
+ir::Hook<void(ValueContext&)> value_of(const Row& row) {
+  if (row.symbolic == nullptr) return absent("does not occur in shape arithmetic");
+  return [f = row.symbolic](ValueContext& c) {
+    const ir::Contents* x = c.partial(0);
+    std::optional<Dims> dims = ir::small_dims(c.type(0));
+    std::optional<Dims> result = c.small_dims(0);
+    if (x == nullptr || !dims || !result || x->elements.empty() || x->denominator != 1 || x->rounded) return;
+    std::optional<std::vector<bool>> reduced = reduced_axes(c, dims->size());
+    if (!reduced) return;
+    Dims kept = *dims;
+    for (size_t i = 0; i < kept.size(); ++i)
+      if ((*reduced)[i]) kept[i] = 1;
+    std::vector<int64_t> strides = strides_of(kept);
+    for (size_t i = 0; i < kept.size(); ++i)
+      if ((*reduced)[i]) strides[i] = 0;
+    ir::SymElements sums(static_cast<size_t>(element_count(kept)));
+    std::vector<bool> seen(sums.size());
+    size_t at = 0;
+    for (Walk<1> walk(*dims, {strides}); !walk.done(); walk.next()) {
+      auto to = static_cast<size_t>(walk.offset(0));
+      sym::Expr e = x->elements[at++];
+      if (!seen[to])
+        sums[to] = e;
+      else
+        sums[to] = e && sums[to] ? f(sums[to], e) : sym::Expr();
+      seen[to] = true;
+    }
+    for (sym::Expr& e : sums)
+      if (e && !c.exact(e, c.result(0).dtype)) e = {};
+    c.set(0, std::move(sums));
+  };
 }
 
 OpDef record(const Row& row) {
@@ -205,8 +267,8 @@ OpDef record(const Row& row) {
       .dynamism = isvdos({"axes"}),
       .mapping = Mapping::many_to_many,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward,
+      .value = value_of(row),
       .eval = [row](EvalContext& e) { eval(row, e); },
       .lower = later::cpu,
       .grad = later::training,

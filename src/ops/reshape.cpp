@@ -1,8 +1,35 @@
 // Reshape: the same elements under a shape given at run time.
+#include <numeric>
+
 #include "ops/support/record.h"
 
 namespace selkie::ops {
 namespace {
+
+// The dim that -1 stands for. Among no elements, a zero of the data stands for a zero of the shape, and the rest
+// decides: 0×3×4 elements under [0, -1] are 0×12.
+int64_t what_is_left(const Tensor& data, const std::vector<int64_t>& dims, int64_t known) {
+  auto misfit = [&] {
+    fail("{} elements of shape {} do not fit shape {}", data.count(), to_string(data.dims()), to_string(dims));
+  };
+  if (known != 0) {
+    if (data.count() % known != 0) misfit();
+    return data.count() / known;
+  }
+  if (data.count() != 0) misfit();
+  auto parts = [](std::span<const int64_t> of) {
+    int64_t zeros = 0;
+    int64_t rest = 1;
+    for (int64_t d : of) {
+      if (d == 0) ++zeros;
+      if (d > 0 && __builtin_mul_overflow(rest, d, &rest)) fail("a tensor of shape {} has too many elements", to_string(of));
+    }
+    return std::pair(zeros, rest);
+  };
+  auto [data_zeros, data_rest] = parts(data.dims());
+  auto [known_zeros, known_rest] = parts(dims);
+  return data_zeros == known_zeros && data_rest % known_rest == 0 ? data_rest / known_rest : 0;
+}
 
 void eval(EvalContext& e) {
   const Tensor& data = e.tensor(0);
@@ -25,46 +52,78 @@ void eval(EvalContext& e) {
       fail("a tensor of shape {} has too many elements", to_string(dims));
     }
   }
-  if (inferred >= 0) {
-    if (known == 0 ? data.count() != 0 : data.count() % known != 0)
-      fail("{} elements of shape {} do not fit shape {}", data.count(), to_string(data.dims()), to_string(dims));
-    dims[static_cast<size_t>(inferred)] = known == 0 ? 0 : data.count() / known;
-  }
+  if (inferred >= 0) dims[static_cast<size_t>(inferred)] = what_is_left(data, dims, known);
   e.set(0, data.reshaped(std::move(dims)));
 }
 
-std::vector<Type> forward(const ForwardContext& c) {
-  std::optional<ir::SymElements> shape = c.contents(1);
-  if (!shape) {
-    if (!c.dims(1) || !c.dims(1)->at(0).constant()) return {Type::tensor(c.dtype(0))};
-    SymDims dims;
-    for (int64_t i = 0; i < *c.dims(1)->at(0).constant(); ++i) dims.push_back(c.symbols().fresh("reshape"));
-    return {Type::tensor(c.dtype(0), dims)};
+sym::Expr product_of(const ir::ShapeContext& c, std::span<const sym::Expr> dims) {
+  return std::accumulate(dims.begin(), dims.end(), c.constant(1), std::multiplies<>());
+}
+
+// The dim that an element of the shape gives: itself, or the data's where it is 0. Null: -1 or not known.
+sym::Expr given_dim(const ForwardContext& c, sym::Expr element, size_t i) {
+  if (element.constant() == -1) return {};
+  bool keep_zero = c.attr_int("allowzero") != 0;
+  if (element.constant() == 0 && !keep_zero) {
+    if (!c.dims(0)) return c.unknown(0, i);
+    if (i >= c.rank(0)) fail("dim {} of the shape is 0, but the data has only rank {}", i, c.rank(0));
+    return (*c.dims(0))[i];
   }
+  // A negative element would be -1. Arithmetic on dims does not mean that; an element that was given may.
+  if (!is_natural(c, element)) {
+    if (c.services().is_given(element)) return c.unknown(0, i);
+    if (!c.services().require_less_equal(c.constant(0), element, "a negative dim would stand for what is left"))
+      return c.unknown(0, i);
+  }
+  if (keep_zero || c.excludes(element, 0)) return element;
+  if (!c.dims(0)) return c.unknown(0, i);
+  if (i >= c.rank(0)) return element;  // a 0 there is an error
+  sym::Expr old = (*c.dims(0))[i];
+  if (c.proves_equal(element, old)) return element;
+  // An element that happens to be 0 keeps the data's dim. Only where that is 0, too, is the element the dim.
+  sym::Expr kept = (1 - sym::min(element, 1)) * old;
+  if (kept.constant() == 0 || c.services().require_less_equal(kept, c.constant(0), "a dim of 0 in a shape keeps the old one"))
+    return element;
+  return element + kept;
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  std::optional<ir::SymElements> shape = c.elements(1);
+  if (!shape) return {Type::tensor(c.dtype(0))};
   SymDims dims;
-  sym::Expr known = c.constant(1);
   std::optional<size_t> inferred;
   for (size_t i = 0; i < shape->size(); ++i) {
-    sym::Expr dim = (*shape)[i];
-    if (dim.constant() == 0 && c.attr_int("allowzero") == 0) {
-      if (!c.dims(0)) return {Type::tensor(c.dtype(0))};
-      if (i >= c.dims(0)->size()) fail("dim {} of the shape is 0, but the data has only rank {}", i, c.dims(0)->size());
-      dim = (*c.dims(0))[i];
-    }
-    if (dim.constant() == -1)
-      inferred = i;
-    else
-      known = known * dim;
-    dims.push_back(dim);
+    dims.push_back(given_dim(c, (*shape)[i], i));
+    if (!dims.back()) inferred = i;
   }
-  if (inferred) {
-    sym::Expr total = c.constant(1);
-    if (c.dims(0))
-      for (sym::Expr d : *c.dims(0)) total = total * d;
-    bool sure = c.dims(0) && known.constant() != 0;
-    dims[*inferred] = sure ? sym::floordiv(total, known) : c.symbols().fresh("reshape");
-  }
+  if (!inferred) return {Type::tensor(c.dtype(0), dims)};
+  dims[*inferred] = c.constant(1);
+  sym::Expr known = product_of(c, dims);
+  bool sure = c.dims(0) && known.constant() != 0;
+  dims[*inferred] = sure ? sym::floordiv(product_of(c, *c.dims(0)), known) : c.unknown(0, *inferred);
   return {Type::tensor(c.dtype(0), dims)};
+}
+
+// As many elements after as before.
+void backward(BackwardContext& c) {
+  if (!c.dims(0) || !c.result_dims(0)) return;
+  sym::Expr before = product_of(c, *c.dims(0));
+  sym::Expr after = product_of(c, *c.result_dims(0));
+  if (before == after) return;
+  // before = floordiv(before, k)·k says that k divides it, which is easier to use.
+  for (sym::Expr dim : *c.result_dims(0)) {
+    if (dim.is_constant()) continue;
+    std::vector<sym::Expr> others;
+    for (sym::Expr other : *c.result_dims(0))
+      if (other != dim) others.push_back(other);
+    sym::Expr rest = product_of(c, others);
+    if (others.size() + 1 == c.result_dims(0)->size() && rest.constant().value_or(0) > 1 &&
+        sym::floordiv(before, rest) == dim) {
+      c.equal(sym::mod(before, rest), c.constant(0));
+      return;
+    }
+  }
+  c.equal(before, after);
 }
 
 }  // namespace
@@ -80,8 +139,8 @@ OpDef reshape_op() {
       .dynamism = isvdos({"shape"}),
       .mapping = Mapping::reorganize,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward,
+      .value = value_by_moving,
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,
@@ -90,6 +149,8 @@ OpDef reshape_op() {
                   {"$(f32[2, 3, 4], i64[2]{0, -1})", "f32[2, 12]"},
                   {"$(f32[0, 3], i64[2]{3, 0}) {allowzero = 1}", "f32[3, 0]"},
                   {"$(f32[1], i64[0])", "f32[]"},
+                  {"$(f32[0, 3, 4], i64[2]{0, -1})", "f32[0, 12]"},
+                  {"$(f32[0, 0, 4], i64[2]{0, -1})", "f32[0, 0]"},
                   {"$(f32[2, 3], i64[1]{4})", "error: do not fit"},
                   {"$(f32[2, 3], i64[2]{-1, -1})", "error: more than one -1"}},
   };

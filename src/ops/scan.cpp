@@ -1,5 +1,5 @@
 // Scan: a region run over the slices of some operands, with state carried along.
-#include "ops/support/record.h"
+#include "ops/support/regions.h"
 
 namespace selkie::ops {
 namespace {
@@ -42,6 +42,16 @@ void eval(EvalContext& e) {
       fail("scan inputs have {} and {} slices", *trips, x.dim(input_axes[i]));
     trips = x.dim(input_axes[i]);
   }
+  std::vector<ir::EmptyResult> empty;
+  if (*trips == 0 && outputs > 0) {
+    std::vector<HostValue> arguments = state;
+    for (size_t i = 0; i < inputs; ++i) {
+      Dims slice = e.tensor(states + i).dims();
+      slice.erase(slice.begin() + input_axes[i]);
+      arguments.emplace_back(Tensor(e.tensor(states + i).dtype(), std::move(slice)));
+    }
+    empty = e.services().infer_region(body, arguments);
+  }
   std::vector<std::vector<Tensor>> stacked(outputs);
   for (int64_t trip = 0; trip < *trips; ++trip) {
     std::vector<HostValue> arguments = std::move(state);
@@ -59,12 +69,67 @@ void eval(EvalContext& e) {
       e.set(states + i, stack_trips(stacked[i], output_axes[i], output_reversed[i] != 0));
       continue;
     }
-    // No slices: the inner shape comes from the body's declared type, 0 where it is unknown.
-    const Type& declared = body.yields[states + i]->type;
-    Dims dims;
-    for (sym::Expr d : declared.dims.value_or(SymDims{})) dims.push_back(d.constant().value_or(0));
-    dims.insert(dims.begin() + normalize_axis(output_axes[i], static_cast<int64_t>(dims.size()) + 1), 0);
-    e.set(states + i, Tensor(declared.is_tensor() ? declared.dtype : DType::f32, std::move(dims)));
+    e.set(states + i, empty_output(empty[states + i], body.yields[states + i]->type, output_axes[i]));
+  }
+}
+
+// The axes of scan inputs or outputs, as an attribute gives them.
+std::vector<int64_t> axes_of(const ir::ShapeContext& c, std::string_view name, size_t count) {
+  const ir::Attribute* given = c.find_attr(name);
+  std::vector<int64_t> axes = given != nullptr ? std::get<std::vector<int64_t>>(*given) : std::vector<int64_t>{};
+  if (axes.empty()) axes.resize(count, 0);
+  if (axes.size() != count) fail("{} has {} entries, but there are {}", name, axes.size(), count);
+  return axes;
+}
+
+// The number of scan inputs; the operands before them are the state.
+size_t scan_inputs(const ir::ShapeContext& c) {
+  int64_t given = c.attr_int("num_scan_inputs");
+  if (given < 1 || given > static_cast<int64_t>(c.operand_count()))
+    fail("num_scan_inputs is {}, but there are {} operands", given, c.operand_count());
+  return static_cast<size_t>(given);
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  size_t inputs = scan_inputs(c);
+  size_t states = c.operand_count() - inputs;
+  std::vector<int64_t> axes = axes_of(c, "scan_input_axes", inputs);
+  LoopForm form;
+  for (size_t i = 0; i < states; ++i) form.state.push_back(c.known(i));
+  for (size_t i = 0; i < inputs; ++i) {
+    Type slice = c.type(states + i);
+    if (slice.dims) {
+      auto axis = normalize_axis(axes[i], static_cast<int64_t>(slice.dims->size()));
+      if (!form.trips) form.trips = (*slice.dims)[static_cast<size_t>(axis)];
+      slice.dims->erase(slice.dims->begin() + axis);
+    }
+    form.trailing.push_back({.type = std::move(slice), .contents = {}});
+  }
+  if (!form.trips) form.trips = c.services().trips({.least = {}, .most = c.constant(ir::RunLimits{}.loop_trips)});
+  LoopShapes shapes = follow_loop(c, form);
+  std::vector<int64_t> output_axes = axes_of(c, "scan_output_axes", shapes.outputs.size());
+  std::vector<Type> types;
+  for (size_t i = 0; i < states; ++i) {
+    types.push_back(shapes.state[i].type);
+    c.set_contents(i, shapes.state[i].contents);
+  }
+  for (size_t i = 0; i < shapes.outputs.size(); ++i)
+    types.push_back(stacked(c, types.size(), shapes.outputs[i], form.trips, output_axes[i]));
+  return types;
+}
+
+// All scan inputs have as many slices.
+void backward(BackwardContext& c) {
+  size_t inputs = scan_inputs(c);
+  size_t states = c.operand_count() - inputs;
+  std::vector<int64_t> axes = axes_of(c, "scan_input_axes", inputs);
+  sym::Expr trips;
+  for (size_t i = 0; i < inputs; ++i) {
+    if (!c.dims(states + i)) continue;
+    auto axis = normalize_axis(axes[i], static_cast<int64_t>(c.rank(states + i)));
+    sym::Expr slices = (*c.dims(states + i))[static_cast<size_t>(axis)];
+    if (trips) c.equal(trips, slices);
+    trips = slices;
   }
 }
 
@@ -140,9 +205,9 @@ OpDef record() {
       .regions = {{.name = "body", .onnx = "body", .takes_operands = true}},
       .dynamism = isdos(),
       .mapping = Mapping::opaque,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .forward = forward,
+      .backward = backward,
+      .value = absent("forward gives the contents of the final state"),
       .eval = eval,
       .lower = absent("control flow becomes bytecode, not a kernel"),
       .grad = later::training,
@@ -167,6 +232,8 @@ OpDef batched() {
   op.attrs = {required_attr("num_scan_inputs", AttrKind::integer), optional_attr("directions", AttrKind::integers)};
   op.regions = {{.name = "body", .onnx = "body", .variadic = true}};
   op.eval = eval_batched;
+  op.forward = absent("a form of opset 8 that is run by the reference evaluator only");
+  op.backward = absent("a form of opset 8 that is run by the reference evaluator only");
   op.upgrades = {};
   op.samples = {{"$(_, i32[1]{0}, i32[1, 3]{1, 2, 3}) {num_scan_inputs = 1} body(%s: i32[], %x: i32[]) { %t = add(%s, "
                  "%x) yield %t, %t }",

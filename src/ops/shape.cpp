@@ -19,9 +19,22 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  if (!c.dims(0)) return {Type::tensor(DType::i64, SymDims{c.symbols().fresh("rank")})};
+  if (!c.dims(0)) return {Type::tensor(DType::i64, SymDims{c.unknown(0, 0)})};
   auto [first, last] = bounds(static_cast<int64_t>(c.dims(0)->size()), c.attr_int("start"), c.find_attr("end"));
   return {Type::tensor(DType::i64, SymDims{c.constant(last - first)})};
+}
+
+void value(ValueContext& c) {
+  if (!c.dims(0)) return;
+  auto [first, last] = bounds(static_cast<int64_t>(c.rank(0)), c.attr_int("start"), c.find_attr("end"));
+  c.set(0, ir::SymElements(c.dims(0)->begin() + first, c.dims(0)->begin() + last));
+}
+
+// As many elements as the operand has dims, if none are left out.
+void backward(BackwardContext& c) {
+  if (!c.result_dims(0) || c.attr_int("start") != 0 || c.find_attr("end") != nullptr) return;
+  std::optional<int64_t> rank = c.result_dims(0)->at(0).constant();
+  if (rank && *rank <= ir::max_known_elements) c.set_rank(0, static_cast<size_t>(*rank));
 }
 
 }  // namespace
@@ -37,8 +50,8 @@ OpDef shape_op() {
       .dynamism = isdo(),
       .mapping = Mapping::opaque,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward,
+      .value = value,
       .eval = eval,
       .lower = absent("shapes are read from descriptors; no kernel is needed"),
       .grad = absent("the result is an integer"),

@@ -13,8 +13,14 @@ OpDef size_op() {
       .dynamism = isdo(),
       .mapping = Mapping::opaque,
       .forward = [](const ForwardContext&) { return std::vector<Type>{Type::tensor(DType::i64, SymDims{})}; },
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = absent("a number of elements does not tell a rank"),
+      .value =
+          [](ValueContext& c) {
+            if (!c.dims(0)) return;
+            sym::Expr all = c.constant(1);
+            for (sym::Expr d : *c.dims(0)) all = all * d;
+            c.set(0, ir::SymElements{all});
+          },
       .eval = [](EvalContext& e) { e.set(0, Tensor::scalar_i64(e.tensor(0).count())); },
       .lower = absent("shapes are read from descriptors; no kernel is needed"),
       .grad = absent("the result is an integer"),

@@ -1,4 +1,7 @@
 // Slice: from start to end in steps, along some axes.
+#include <limits>
+#include <numeric>
+
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -52,6 +55,74 @@ void eval(EvalContext& e) {
   e.set(0, strided_copy(x, std::move(dims), strides, offset));
 }
 
+// The count of `cut`, symbolically. Ends beyond any dim mean the end.
+sym::Expr count_of(const ForwardContext& c, sym::Expr start, sym::Expr end, int64_t step, sym::Expr size) {
+  constexpr int64_t beyond = std::numeric_limits<int32_t>::max();  // what exporters write for "to the end"
+  auto absolute = [&](sym::Expr i) { return choose(c, less_equal(c, c.constant(0), i), i, i + size); };
+  auto place = [&](sym::Expr i, sym::Expr low, sym::Expr high) {
+    if (auto number = i.constant()) {
+      if (*number >= beyond && (*number == std::numeric_limits<int64_t>::max() ||
+                                c.services().require_less_equal(size, i, "a slice to the end")))
+        return high;
+      if (*number <= -beyond && (*number == std::numeric_limits<int64_t>::min() ||
+                                 c.services().require_less_equal(size, c.constant(beyond), "a slice from the start")))
+        return low;
+    }
+    sym::Expr at = absolute(i);
+    if (!c.proves_less_equal(low, at)) at = sym::max(at, low);
+    return c.proves_less_equal(at, high) ? at : sym::min(at, high);
+  };
+  sym::Expr low = c.constant(step > 0 ? 0 : -1);
+  sym::Expr high = step > 0 ? size : size - 1;
+  sym::Expr first = place(start, low, high);
+  sym::Expr last = place(end, low, high);
+  sym::Expr length = step > 0 ? last - first : first - last;
+  if (!is_natural(c, length)) length = sym::max(length, 0);
+  int64_t stride = step > 0 ? step : step == std::numeric_limits<int64_t>::min() ? std::numeric_limits<int64_t>::max() : -step;
+  return sym::ceildiv(length, stride);
+}
+
+// Every dim at most as large as before: what is known where the axes are not.
+SymDims smaller_dims(const ForwardContext& c) {
+  SymDims dims;
+  for (size_t i = 0; i < c.rank(0); ++i) dims.push_back(c.unknown(0, i, {.least = {}, .most = (*c.dims(0))[i]}));
+  return dims;
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  if (!c.dims(0)) return {Type::tensor(c.dtype(0))};
+  std::optional<ir::SymElements> starts = c.elements(1);
+  std::optional<ir::SymElements> ends = c.elements(2);
+  std::optional<std::vector<int64_t>> axes = c.numbers(3);
+  std::optional<std::vector<int64_t>> steps = c.numbers(4);
+  if (!c.has(3) && starts) {
+    axes.emplace(starts->size());
+    std::iota(axes->begin(), axes->end(), int64_t{0});
+  }
+  if (!axes) return {Type::tensor(c.dtype(0), smaller_dims(c))};
+  if (!c.has(4)) steps = std::vector<int64_t>(axes->size(), 1);
+  SymDims dims = *c.dims(0);
+  for (size_t k = 0; k < axes->size(); ++k) {
+    auto axis = static_cast<size_t>(normalize_axis((*axes)[k], static_cast<int64_t>(dims.size())));
+    bool known = starts && ends && steps && k < starts->size() && k < ends->size() && k < steps->size();
+    if (known && (*steps)[k] == 0) fail("a step is 0");
+    dims[axis] = known ? count_of(c, (*starts)[k], (*ends)[k], (*steps)[k], dims[axis])
+                       : c.unknown(0, axis, {.least = {}, .most = dims[axis]});
+  }
+  return {Type::tensor(c.dtype(0), dims)};
+}
+
+// Dims outside the axes are the result's.
+void backward(BackwardContext& c) {
+  if (!c.result_dims(0) || c.dims(0)) return;
+  std::optional<std::vector<int64_t>> axes = c.numbers(3);
+  SymDims dims = *c.result_dims(0);
+  if (!axes) dims.assign(dims.size(), {});
+  for (int64_t axis : normalize_axes(axes.value_or(std::vector<int64_t>{}), static_cast<int64_t>(dims.size())))
+    dims[static_cast<size_t>(axis)] = {};
+  c.set_dims(0, dims);
+}
+
 // Opset 1 had starts, ends and axes as attributes.
 void attributes_to_operands(UpgradeContext& c) {
   attr_to_operand("starts", 1)(c);
@@ -74,9 +145,9 @@ OpDef slice_op() {
       .results = {{"output", any_tensor}},
       .dynamism = isvdos({"starts", "ends", "axes", "steps"}),
       .mapping = Mapping::reorganize,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .forward = forward,
+      .backward = backward,
+      .value = value_by_moving,
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,

@@ -66,7 +66,7 @@ OpDef record(const Row& row) {
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
       .forward = same_as_first,
-      .backward = later::rdp,
+      .backward = backward_same,
       .value = absent("softmax does not occur in shape arithmetic"),
       .eval =
           [line = row.line](EvalContext& e) {

@@ -98,13 +98,53 @@ void sizes_as_integers(UpgradeContext& c) {
   c.set_operand(1, c.emit("cast", {c.node().operands[1]}, std::move(to)));
 }
 
+std::vector<Type> forward_split(const ForwardContext& c) {
+  std::vector<Type> types(c.result_count(), Type::tensor(c.dtype(0)));
+  if (!c.dims(0)) return types;
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(c.rank(0))));
+  sym::Expr total = (*c.dims(0))[axis];
+  std::optional<ir::SymElements> sizes = c.has(1) ? c.elements(1) : std::nullopt;
+  auto parts = static_cast<int64_t>(types.size());
+  sym::Expr equal = sym::ceildiv(total, parts);
+  for (size_t i = 0; i < types.size(); ++i) {
+    SymDims dims = *c.dims(0);
+    if (!c.has(1))  // the last parts may be smaller
+      dims[axis] = c.proves_equal(equal * parts, total)
+                       ? equal
+                       : sym::min(sym::max(total - equal * static_cast<int64_t>(i), 0), equal);
+    else
+      dims[axis] = sizes && i < sizes->size() ? (*sizes)[i] : c.unknown(i, axis, {.least = {}, .most = total});
+    types[i].dims = std::move(dims);
+  }
+  return types;
+}
+
+// The sizes are natural and make up the axis; outside it, all parts have the operand's dims.
+void backward_split(BackwardContext& c) {
+  if (!c.dims(0)) {
+    if (!c.result_dims(0)) return;
+    SymDims dims = *c.result_dims(0);
+    dims[static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(dims.size())))] = {};
+    c.set_dims(0, dims);
+  }
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(c.rank(0))));
+  std::optional<ir::SymElements> sizes = c.contents(1);
+  if (!sizes || sizes->empty()) return;
+  sym::Expr sum = c.constant(0);
+  for (sym::Expr size : *sizes) {
+    c.less_equal(c.constant(0), size);
+    sum = sum + size;
+  }
+  c.equal((*c.dims(0))[axis], sum);
+}
+
 OpDef base() {
   OpDef op = blank_record(Mapping::reorganize);
   op.operands = {{"input", any_tensor}, {"split", index_tensor, optional}};
   op.results = {{"outputs", any_tensor, variadic}};
   op.attrs = {int_attr("axis", 0)};
   op.dynamism = isvdos({"split"});
-  op.value = later::rdp;
+  op.value = absent("sequences have no known contents");
   op.eval = eval_split;
   return op;
 }
@@ -115,6 +155,9 @@ OpDef split() {
   op.onnx = {"", "Split", {1, 2, 11, 13, 18}};
   op.doc = "parts along one axis, of given or equal sizes";
   op.operands[1].type = i64_tensor;
+  op.forward = forward_split;
+  op.backward = backward_split;
+  op.value = value_by_moving;
   op.attrs.push_back(optional_attr("num_outputs", AttrKind::integer));
   op.upgrades = {{2, sizes_as_integers}, {13, attr_to_operand("split", 1)}};
   op.samples = {{"$(i32[5]{1, 2, 3, 4, 5}, i64[2]{2, 3})", "i32[2]{1, 2}, i32[3]{3, 4, 5}"},

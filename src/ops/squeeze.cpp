@@ -36,19 +36,45 @@ void eval_squeeze(EvalContext& e) {
 
 std::vector<Type> forward_squeeze(const ForwardContext& c) {
   std::optional<std::vector<int64_t>> axes = c.numbers(1);
-  // Without axes the rank depends on which dims are 1, which only numbers tell.
+  // Without axes the rank depends on which dims are 1.
   bool decided = c.has(1) ? axes.has_value()
-                          : c.dims(0) && std::all_of(c.dims(0)->begin(), c.dims(0)->end(),
-                                                     [](sym::Expr d) { return d.is_constant(); });
+                          : c.dims(0) && std::all_of(c.dims(0)->begin(), c.dims(0)->end(), [&](sym::Expr d) {
+                              return d.is_constant() || c.excludes(d, 1);
+                            });
   if (!c.dims(0) || !decided) return {Type::tensor(c.dtype(0))};
   return {
-      Type::tensor(c.dtype(0), squeezed(*c.dims(0), axes, [](sym::Expr d) { return d.constant().value_or(1) == 1; }))};
+      Type::tensor(c.dtype(0), squeezed(*c.dims(0), axes, [&](sym::Expr d) { return !c.excludes(d, 1); }))};
 }
 
 std::vector<Type> forward_unsqueeze(const ForwardContext& c) {
   std::optional<std::vector<int64_t>> axes = c.numbers(1);
   if (!c.dims(0) || !axes) return {Type::tensor(c.dtype(0))};
   return {Type::tensor(c.dtype(0), unsqueezed(*c.dims(0), *axes, c.constant(1)))};
+}
+
+// The axes that are taken out are 1.
+void backward_squeeze(BackwardContext& c) {
+  std::optional<std::vector<int64_t>> axes = c.numbers(1);
+  if (!axes) return;
+  if (!c.dims(0) && c.result_dims(0)) c.set_rank(0, c.result_dims(0)->size() + axes->size());
+  if (!c.dims(0)) return;
+  const SymDims dims = *c.dims(0);
+  std::vector<int64_t> taken = normalize_axes(*axes, static_cast<int64_t>(dims.size()));
+  for (int64_t axis : taken) c.equal(dims[static_cast<size_t>(axis)], c.constant(1));
+  if (!c.result_dims(0) || c.result_dims(0)->size() + taken.size() != dims.size()) return;
+  size_t at = 0;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (std::find(taken.begin(), taken.end(), static_cast<int64_t>(i)) == taken.end())
+      c.equal(dims[i], (*c.result_dims(0))[at++]);
+}
+
+void backward_unsqueeze(BackwardContext& c) {
+  std::optional<std::vector<int64_t>> axes = c.numbers(1);
+  if (!axes || !c.result_dims(0)) return;
+  SymDims dims = *c.result_dims(0);
+  std::vector<int64_t> put = normalize_axes(*axes, static_cast<int64_t>(dims.size()));
+  for (size_t i = put.size(); i-- > 0;) dims.erase(dims.begin() + put[i]);
+  c.set_dims(0, dims);
 }
 
 OpDef record(bool squeeze) {
@@ -61,8 +87,8 @@ OpDef record(bool squeeze) {
       .dynamism = isvdos({"axes"}),
       .mapping = Mapping::reorganize,
       .forward = squeeze ? forward_squeeze : forward_unsqueeze,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = squeeze ? backward_squeeze : backward_unsqueeze,
+      .value = value_by_moving,
       .eval = squeeze ? eval_squeeze : [](EvalContext& e) { e.set(0, e.tensor(0).reshaped(unsqueezed(e.tensor(0).dims(), ints_of(e.tensor(1)), int64_t{1}))); },
       .lower = later::cpu,
       .grad = later::training,

@@ -27,11 +27,18 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  std::optional<ir::SymElements> repeats = c.contents(1);
+  std::optional<ir::SymElements> repeats = c.elements(1);
   if (!c.dims(0) || !repeats || repeats->size() != c.dims(0)->size()) return {Type::tensor(c.dtype(0))};
   SymDims dims;
   for (size_t i = 0; i < repeats->size(); ++i) dims.push_back((*c.dims(0))[i] * (*repeats)[i]);
   return {Type::tensor(c.dtype(0), dims)};
+}
+
+// Repeats are natural, one for each dim.
+void backward(BackwardContext& c) {
+  std::optional<ir::SymElements> repeats = c.contents(1);
+  if (c.result_dims(0)) c.set_rank(0, c.result_dims(0)->size());
+  for (sym::Expr e : repeats.value_or(ir::SymElements{})) c.less_equal(c.constant(0), e);
 }
 
 // Opset 1 repeated one axis: operands were the number of tiles and the axis.
@@ -62,8 +69,8 @@ OpDef record() {
       .dynamism = isvdos({"repeats"}),
       .mapping = Mapping::one_to_many,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward,
+      .value = value_by_moving,
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,

@@ -52,12 +52,28 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  std::optional<ir::SymElements> k = c.contents(1);
+  std::optional<ir::SymElements> k = c.elements(1);
   if (!c.dims(0)) return {Type::tensor(c.dtype(0)), Type::tensor(DType::i64)};
   SymDims dims = *c.dims(0);
   auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(dims.size())));
-  dims[axis] = k ? k->at(0) : c.symbols().fresh("k");
+  dims[axis] = k && k->size() == 1 ? k->at(0) : c.unknown(0, axis, {.least = {}, .most = dims[axis]});
   return {Type::tensor(c.dtype(0), dims), Type::tensor(DType::i64, dims)};
+}
+
+// 0 ≤ k ≤ the dim it is taken from.
+void backward(BackwardContext& c) {
+  std::optional<ir::SymElements> k = c.contents(1);
+  if (!c.dims(0) && c.result_dims(0)) c.set_rank(0, c.result_dims(0)->size());
+  if (!c.dims(0)) return;
+  const SymDims dims = *c.dims(0);
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(dims.size())));
+  if (k && k->size() == 1) {
+    c.less_equal(c.constant(0), k->at(0));
+    c.less_equal(k->at(0), dims[axis]);
+  }
+  if (!c.result_dims(0)) return;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (i != axis) c.equal(dims[i], (*c.result_dims(0))[i]);
 }
 
 }  // namespace
@@ -73,7 +89,7 @@ OpDef top_k_op() {
       .dynamism = isvdos({"k"}),
       .mapping = Mapping::many_to_many,
       .forward = forward,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("shape arithmetic has no sorting"),
       .eval = eval,
       .lower = later::cpu,

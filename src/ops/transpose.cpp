@@ -35,6 +35,17 @@ std::vector<Type> forward(const ForwardContext& c) {
   return {Type::tensor(c.dtype(0), dims)};
 }
 
+void backward(BackwardContext& c) {
+  if (!c.result_dims(0)) return;
+  const SymDims& out = *c.result_dims(0);
+  const ir::Attribute* perm = c.find_attr("perm");
+  std::vector<int64_t> axes =
+      permutation(perm ? &std::get<std::vector<int64_t>>(*perm) : nullptr, static_cast<int64_t>(out.size()));
+  SymDims dims(out.size());
+  for (size_t i = 0; i < out.size(); ++i) dims[static_cast<size_t>(axes[i])] = out[i];
+  c.set_dims(0, dims);
+}
+
 }  // namespace
 
 OpDef transpose_op() {
@@ -48,8 +59,8 @@ OpDef transpose_op() {
       .dynamism = isdos(),
       .mapping = Mapping::shuffle,
       .forward = forward,
-      .backward = later::rdp,
-      .value = absent("shape arithmetic has no matrices"),
+      .backward = backward,
+      .value = value_by_moving,
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,

@@ -24,6 +24,8 @@ struct Row {
   // Exact forms for integers; those without one go through double.
   IntFunction integer = nullptr;
   NaturalFunction natural = nullptr;
+  // For shape arithmetic on integers.
+  sym::Expr (*symbolic)(sym::Expr) = nullptr;
 };
 
 double round_half_even(double x) { return x - std::remainder(x, 1.0); }
@@ -38,7 +40,8 @@ const DTypeSet signed_numbers = dtypes::floats | dtypes::signed_ints;
 std::vector<Row> rows() {
   return {
     {"abs", "Abs", {1, 6, 13}, "y = |x|", dtypes::numeric, [](double x, Params) { return std::fabs(x); }, {},
-     [](int64_t x) { return x < 0 ? wrapping_negate(x) : x; }, [](uint64_t x) { return x; }},
+     [](int64_t x) { return x < 0 ? wrapping_negate(x) : x; }, [](uint64_t x) { return x; },
+     [](sym::Expr x) { return sym::max(x, -x); }},
     {"acos", "Acos", {7, 22}, "y = arccos x", real, [](double x, Params) { return std::acos(x); }},
     {"acosh", "Acosh", {9, 22}, "y = arcosh x", real, [](double x, Params) { return std::acosh(x); }},
     {"asin", "Asin", {7, 22}, "y = arcsin x", real, [](double x, Params) { return std::asin(x); }},
@@ -67,10 +70,12 @@ std::vector<Row> rows() {
      [](double x, Params p) { return x >= 0 ? x : p[0] * x; }, {float_attr("alpha", 0.01f)}},
     {"log", "Log", {1, 6, 13}, "the natural logarithm", real, [](double x, Params) { return std::log(x); }},
     {"mish", "Mish", {18, 22}, "y = x·tanh(softplus x)", real, [](double x, Params) { return x * std::tanh(softplus(x)); }},
-    {"neg", "Neg", {1, 6, 13}, "y = −x", signed_numbers, [](double x, Params) { return -x; }, {}, wrapping_negate},
+    {"neg", "Neg", {1, 6, 13}, "y = −x", signed_numbers, [](double x, Params) { return -x; }, {}, wrapping_negate,
+     nullptr, [](sym::Expr x) { return -x; }},
     {"reciprocal", "Reciprocal", {1, 6, 13}, "y = 1/x", real, [](double x, Params) { return 1 / x; }},
     {"relu", "Relu", {1, 6, 13, 14}, "y = max(x, 0)", signed_numbers,
-     [](double x, Params) { return x > 0 || std::isnan(x) ? x : 0.0; }, {}, [](int64_t x) { return std::max<int64_t>(x, 0); }},
+     [](double x, Params) { return x > 0 || std::isnan(x) ? x : 0.0; }, {}, [](int64_t x) { return std::max<int64_t>(x, 0); },
+     nullptr, [](sym::Expr x) { return sym::max(x, 0); }},
     {"round", "Round", {11, 22}, "to the nearest integer, halves to even", real,
      [](double x, Params) { return std::isfinite(x) ? round_half_even(x) : x; }},
     {"selu", "Selu", {1, 6, 22}, "gamma·x where x > 0, gamma·alpha·(exp x − 1) elsewhere", real,
@@ -82,7 +87,8 @@ std::vector<Row> rows() {
     {"sigmoid", "Sigmoid", {1, 6, 13}, "y = 1/(1 + exp(−x))", real, [](double x, Params) { return sigmoid(x); }},
     {"sign", "Sign", {9, 13}, "−1, 0 or 1", dtypes::numeric,
      [](double x, Params) { return std::isnan(x) ? x : static_cast<double>((x > 0) - (x < 0)); }, {},
-     [](int64_t x) { return int64_t{(x > 0) - (x < 0)}; }, [](uint64_t x) { return uint64_t{x > 0}; }},
+     [](int64_t x) { return int64_t{(x > 0) - (x < 0)}; }, [](uint64_t x) { return uint64_t{x > 0}; },
+     [](sym::Expr x) { return sym::max(sym::min(x, 1), -1); }},
     {"sin", "Sin", {7, 22}, "y = sin x", real, [](double x, Params) { return std::sin(x); }},
     {"sinh", "Sinh", {9, 22}, "y = sinh x", real, [](double x, Params) { return std::sinh(x); }},
     {"softplus", "Softplus", {1, 22}, "y = log(1 + exp x)", real, [](double x, Params) { return softplus(x); }},
@@ -113,6 +119,15 @@ void eval(const Row& row, EvalContext& e) {
   e.set(0, map_elements<double>(x, x.dtype(), [&](double v) { return row.real(v, params.data()); }));
 }
 
+ir::Hook<void(ValueContext&)> value_of(const Row& row) {
+  if (row.name == "floor" || row.name == "ceil")
+    return [up = row.name == "ceil"](ValueContext& c) { value_floor(c, up); };
+  if (row.symbolic == nullptr) return absent("does not occur in shape arithmetic");
+  return [f = row.symbolic](ValueContext& c) {
+    value_elementwise(c, [f](std::span<const sym::Expr> x) { return f(x[0]); });
+  };
+}
+
 OpDef record(const Row& row) {
   TypeVar type{"T", row.dtypes};
   return {
@@ -125,8 +140,8 @@ OpDef record(const Row& row) {
       .dynamism = isdos(),
       .mapping = Mapping::one_to_one,
       .forward = same_as_first,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward_same,
+      .value = value_of(row),
       .eval = [row](EvalContext& e) { eval(row, e); },
       .lower = later::cpu,
       .grad = later::training,

@@ -91,10 +91,19 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  sym::Expr count = c.symbols().fresh("unique");
-  Type list = Type::tensor(DType::i64, SymDims{count});
-  Type inverse = Type::tensor(DType::i64, SymDims{c.symbols().fresh("inverse")});
   const ir::Attribute* axis = c.find_attr("axis");
+  sym::Expr places;  // how many elements or slices there are
+  if (c.dims(0)) {
+    places = c.constant(1);
+    if (axis == nullptr)
+      for (sym::Expr d : *c.dims(0)) places = places * d;
+    else
+      places = (*c.dims(0))[static_cast<size_t>(
+          normalize_axis(std::get<int64_t>(*axis), static_cast<int64_t>(c.rank(0))))];
+  }
+  sym::Expr count = c.unknown(1, 0, {.least = {}, .most = places});
+  Type list = Type::tensor(DType::i64, SymDims{count});
+  Type inverse = Type::tensor(DType::i64, SymDims{places ? places : c.unknown(2, 0)});
   if (axis == nullptr) return {Type::tensor(c.dtype(0), SymDims{count}), list, inverse, list};
   if (!c.dims(0)) return {Type::tensor(c.dtype(0)), list, inverse, list};
   SymDims dims = *c.dims(0);
@@ -118,8 +127,8 @@ OpDef unique_op() {
       .dynamism = edo({"x"}),
       .mapping = Mapping::opaque,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = absent("what is the same is not known"),
+      .value = absent("elements are compared for constants only, which are folded"),
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,

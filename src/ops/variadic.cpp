@@ -1,5 +1,6 @@
 // Element-wise operators over any number of operands with broadcasting: max, mean, min, sum.
 #include <cmath>
+#include <numeric>
 
 #include "ops/support/elementwise.h"
 #include "ops/support/record.h"
@@ -17,6 +18,7 @@ struct Row {
   int64_t (*integer)(int64_t, int64_t) = nullptr;
   uint64_t (*natural)(uint64_t, uint64_t) = nullptr;
   bool mean = false;
+  sym::Expr (*symbolic)(sym::Expr, sym::Expr) = nullptr;
 };
 
 double largest(double a, double b) { return std::isnan(a) || a > b ? a : b; }
@@ -32,7 +34,9 @@ std::vector<Row> rows() {
        {1, 6, 8, 12, 13},
        largest,
        [](int64_t a, int64_t b) { return std::max(a, b); },
-       [](uint64_t a, uint64_t b) { return std::max(a, b); }},
+       [](uint64_t a, uint64_t b) { return std::max(a, b); },
+       false,
+       sym::max},
       {.name = "mean",
        .onnx = "Mean",
        .doc = "the mean",
@@ -47,7 +51,9 @@ std::vector<Row> rows() {
        {1, 6, 8, 12, 13},
        smallest,
        [](int64_t a, int64_t b) { return std::min(a, b); },
-       [](uint64_t a, uint64_t b) { return std::min(a, b); }},
+       [](uint64_t a, uint64_t b) { return std::min(a, b); },
+       false,
+       sym::min},
       {.name = "sum",
        .onnx = "Sum",
        .doc = "the sum",
@@ -87,6 +93,15 @@ void eval(const Row& row, EvalContext& e) {
   });
 }
 
+ir::Hook<void(ValueContext&)> value_of(const Row& row) {
+  if (row.symbolic == nullptr) return absent("does not occur in shape arithmetic");
+  return [f = row.symbolic](ValueContext& c) {
+    value_elementwise(c, [f](std::span<const sym::Expr> x) {
+      return std::accumulate(x.begin() + 1, x.end(), x[0], [f](sym::Expr a, sym::Expr b) { return f(a, b); });
+    });
+  };
+}
+
 OpDef record(const Row& row) {
   TypeVar type{"T", row.dtypes};
   return {
@@ -98,8 +113,8 @@ OpDef record(const Row& row) {
       .dynamism = isdos(),
       .mapping = Mapping::one_to_one,
       .forward = broadcast_all,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward_broadcast,
+      .value = value_of(row),
       .eval = [row](EvalContext& e) { eval(row, e); },
       .lower = later::cpu,
       .grad = later::training,

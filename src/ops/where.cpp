@@ -22,6 +22,10 @@ void eval(EvalContext& e) {
   e.set(0, std::move(out));
 }
 
+void value(ValueContext& c) {
+  value_elementwise(c, [&](std::span<const sym::Expr> x) { return choose(c, x[0], x[1], x[2]); });
+}
+
 }  // namespace
 
 OpDef where_op() {
@@ -38,8 +42,8 @@ OpDef where_op() {
             return std::vector<Type>{
                 Type::tensor(c.dtype(1), broadcast(c, c.dims(0), broadcast(c, c.dims(1), c.dims(2))))};
           },
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = backward_broadcast,
+      .value = value,
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,

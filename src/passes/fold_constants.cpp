@@ -10,18 +10,6 @@ namespace {
 // Larger results stay as they are: a model must not grow by being folded.
 constexpr int64_t max_elements = 1 << 16;
 
-class NoServices final : public ir::EvalServices {
- public:
-  std::vector<HostValue> run_region(const ir::Region&, std::vector<HostValue>) override { fail("no regions here"); }
-  std::vector<HostValue> call(std::string_view, std::vector<HostValue>) override { fail("no functions here"); }
-  const ir::Module& module() const override { fail("no data types here"); }
-  std::mt19937_64& random() override { fail("no random numbers here"); }
-  const ir::RunLimits& limits() const override { return limits_; }
-
- private:
-  ir::RunLimits limits_;
-};
-
 bool foldable(const ir::Node& node) {
   if (!node.op->deterministic || !node.regions.empty() || !node.op->eval || node.operands.empty()) return false;
   return std::all_of(node.operands.begin(), node.operands.end(),
@@ -31,11 +19,10 @@ bool foldable(const ir::Node& node) {
 // The results as tensors, or nothing if the node fails (it then fails at run time, if it is reached) or gives too much.
 std::optional<std::vector<Tensor>> fold(const ir::Node& node) {
   MemoryBudget::Scope scope(std::make_shared<MemoryBudget>(int64_t{1} << 28));
-  NoServices services;
   std::vector<HostValue> operands;
   for (const ir::Value* v : node.operands) operands.push_back(v ? HostValue(v->constant->tensor()) : HostValue());
   try {
-    ir::EvalContext context(*node.op, node.attrs, operands, node.results.size(), services, &node);
+    ir::EvalContext context(*node.op, node.attrs, operands, node.results.size(), ir::no_services(), &node);
     std::vector<Tensor> tensors;
     for (const HostValue& value : ir::evaluate(context)) {
       if (value.is_absent())

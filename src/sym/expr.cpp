@@ -178,7 +178,7 @@ Expr operator*(Expr a, Expr b) {
   SumView x(a.node());
   SumView y(b.node());
   if ((x.terms().size() + 1) * (y.terms().size() + 1) > max_terms) {
-    fail("product of symbolic expressions has more than {} terms", max_terms);
+    fail_limit("product of symbolic expressions has more than {} terms", max_terms);
   }
   Interner& in = interner(a);
   Terms terms;

@@ -99,6 +99,15 @@ Expr parse(Context& context, std::string_view text);
 // Replaces symbols; a null result leaves the symbol as it is.
 Expr substitute(Expr e, const std::function<Expr(Expr symbol)>& replacement);
 
+// An expression that is never below (above) e, where `most` and `least` give natural bounds of symbols: null to keep a
+// symbol, and nullopt if it has none. Nullopt where the form of e does not allow it.
+struct SymbolBounds {
+  std::function<std::optional<Expr>(Expr symbol)> most;
+  std::function<std::optional<Expr>(Expr symbol)> least;
+};
+std::optional<Expr> upper_bound(Expr e, const SymbolBounds& bounds);
+std::optional<Expr> lower_bound(Expr e, const SymbolBounds& bounds);
+
 // The value under a binding; nullopt if a symbol is unbound, a divisor is zero, or 64 bits do not suffice.
 std::optional<int64_t> evaluate(Expr e, const std::function<std::optional<int64_t>(std::string_view name)>& binding);
 

@@ -134,6 +134,12 @@ Facts::Evidence Facts::evidence_about(Expr e) const {
   return result;
 }
 
+std::vector<std::string> Facts::sources_about(Expr e) const {
+  std::vector<std::string> result;
+  for (uint32_t index : evidence_about(e)) result.push_back(sources_[index]);
+  return result;
+}
+
 std::string Facts::describe(const Evidence& from) const {
   std::string result;
   for (uint32_t index : from) result += (result.empty() ? "" : ", ") + sources_[index];
@@ -419,11 +425,29 @@ void Facts::propagate_atom(const Bound& fact) {
     for (const Node* operand : node->operands()) {
       if (passed.lo || passed.hi) bound(Expr(operand), passed, from, false);
     }
+    propagate_choice(fact, from);
   } else if (node->kind == Kind::product && is_positive(fact.range)) {
     for (const Factor& factor : node->factors()) {
       if (is_natural(Simplifier(*this).range(factor.atom))) bound(Expr(factor.atom), {.lo = 1, .hi = {}}, from, false);
     }
   }
+}
+
+// max(a, b) >= lo with a < lo says b >= lo; min(a, b) <= hi likewise.
+void Facts::propagate_choice(const Bound& fact, const Evidence& from) {
+  const Node* node = fact.form.node();
+  bool upper = node->kind == Kind::max;
+  std::optional<int64_t> reached = upper ? fact.range.lo : fact.range.hi;
+  if (!reached) return;
+  const Node* only = nullptr;
+  for (const Node* operand : node->operands()) {
+    Range known = Simplifier(*this).range(operand);
+    if (upper ? known.hi && *known.hi < *reached : known.lo && *known.lo > *reached) continue;
+    if (only != nullptr) return;
+    only = operand;
+  }
+  if (only == nullptr) return;
+  bound(Expr(only), upper ? Range{.lo = reached, .hi = {}} : Range{.lo = {}, .hi = reached}, from, false);
 }
 
 // Reduces k*form + offset = residue to form = r modulo m.

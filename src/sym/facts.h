@@ -40,6 +40,8 @@ class Facts {
   Truth prove_equal(Expr a, Expr b) const;
   Truth prove_less_equal(Expr a, Expr b) const;
   Truth prove_divisible(Expr e, int64_t divisor) const;
+  // Who established what is known about the parts of e, at most a few.
+  std::vector<std::string> sources_about(Expr e) const;
 
  private:
   friend class Prover;
@@ -95,6 +97,7 @@ class Facts {
   bool propagate(bool refined);
   void propagate_sum(const Bound& fact);
   void propagate_atom(const Bound& fact);
+  void propagate_choice(const Bound& fact, const Evidence& from);
   void index_symbols(Expr e, std::vector<uint32_t> Occurrences::* list, uint32_t position);
   Expr strip_nonzero(Expr difference) const;
   Term solvable_term(Expr difference) const;

@@ -87,7 +87,7 @@ Range range_of_factors(std::span<const Factor> factors) {
 
 }  // namespace
 
-void fail_overflow() { fail("symbolic integer arithmetic leaves 64 bits"); }
+void fail_overflow() { fail_limit("symbolic integer arithmetic leaves 64 bits"); }
 
 int compare(const Node* a, const Node* b) {
   if (a == b) return 0;
@@ -145,9 +145,9 @@ Interner::Slot& Interner::find(uint64_t hash, Equal equal) {
 
 const Node* Interner::insert(Slot& slot, uint64_t hash, Node node, const Range& range, const void* items,
                              size_t bytes) {
-  if (node.size > max_size) fail("symbolic expression has more than {} parts", max_size);
-  if (node.depth > max_depth) fail("symbolic expression is nested more than {} deep", max_depth);
-  if (node.degree > max_degree) fail("symbolic expression has a degree above {}", max_degree);
+  if (node.size > max_size) fail_limit("symbolic expression has more than {} parts", max_size);
+  if (node.depth > max_depth) fail_limit("symbolic expression is nested more than {} deep", max_depth);
+  if (node.degree > max_degree) fail_limit("symbolic expression has a degree above {}", max_degree);
   auto* stored = static_cast<Node*>(allocate(sizeof(Node) + bytes));
   node.context = &context_;
   node.id = static_cast<uint32_t>(count_++);
@@ -203,7 +203,7 @@ const Node* Interner::symbol(std::string_view name) {
 const Node* Interner::sum(std::span<const Term> terms, int64_t constant_part) {
   if (terms.empty()) return constant(constant_part);
   if (terms.size() == 1 && constant_part == 0 && terms[0].coefficient == 1) return terms[0].monomial;
-  if (terms.size() > max_terms) fail("symbolic expression has more than {} terms", max_terms);
+  if (terms.size() > max_terms) fail_limit("symbolic expression has more than {} terms", max_terms);
   uint64_t hash = mix(seed(Kind::sum), static_cast<uint64_t>(constant_part));
   for (const Term& term : terms) hash = mix(mix(hash, term.monomial->id), static_cast<uint64_t>(term.coefficient));
   Slot& slot = find(hash, [&](const Node& n) {
@@ -260,7 +260,7 @@ const Node* Interner::product(std::span<const Factor> factors) {
 }
 
 const Node* Interner::call(Kind kind, std::span<const Expr> operands) {
-  if (operands.size() > max_operands) fail("min or max of more than {} expressions", max_operands);
+  if (operands.size() > max_operands) fail_limit("min or max of more than {} expressions", max_operands);
   uint64_t hash = seed(kind);
   for (Expr operand : operands) hash = mix(hash, operand.node()->id);
   Slot& slot = find(hash, [&](const Node& n) {

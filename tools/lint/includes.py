@@ -10,7 +10,8 @@ ALLOWED = {
     "ops": {"base", "sym", "ir"},
     "onnx": {"base", "sym", "ir", "ops"},
     "interp": {"base", "sym", "ir", "ops"},
-    "passes": {"base", "sym", "ir", "ops", "interp"},
+    "analysis": {"base", "sym", "ir"},
+    "passes": {"base", "sym", "ir", "ops", "interp", "analysis"},
 }
 
 

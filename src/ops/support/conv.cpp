@@ -73,20 +73,45 @@ template void convolve(const ConvShape&, const double*, const double*, double*);
 template void convolve(const ConvShape&, const int64_t*, const int64_t*, int64_t*);
 
 std::optional<ir::SymDims> conv_forward(const ir::ForwardContext& c, size_t w) {
-  if (!c.dims(0) || !c.dims(w) || c.dims(0)->size() < 3 || c.dims(w)->size() != c.dims(0)->size()) return std::nullopt;
+  if (!c.dims(0) || !c.dims(w) || c.dims(0)->size() < 3 || c.dims(w)->size() != c.dims(0)->size()) {
+    // The rank of one is that of the other and of the result.
+    const std::optional<ir::SymDims>& known = c.dims(0) ? c.dims(0) : c.dims(w);
+    return known && known->size() >= 3 ? std::optional(c.unknown_dims(0, known->size())) : std::nullopt;
+  }
   std::vector<int64_t> kernel;
   if (const ir::Attribute* given = c.find_attr("kernel_shape")) {
     kernel = std::get<std::vector<int64_t>>(*given);
   } else {
     for (size_t i = 2; i < c.dims(w)->size(); ++i) {
       std::optional<int64_t> size = (*c.dims(w))[i].constant();
-      if (!size) return std::nullopt;
+      if (!size) {
+        ir::SymDims dims = c.unknown_dims(0, c.rank(0));
+        dims[0] = c.dims(0)->at(0);
+        dims[1] = c.dims(w)->at(0);
+        return dims;
+      }
       kernel.push_back(*size);
     }
   }
   ir::SymDims dims = window_forward(c, std::span(*c.dims(0)).subspan(2), kernel);
   dims.insert(dims.begin(), {c.dims(0)->at(0), c.dims(w)->at(0)});
   return dims;
+}
+
+void conv_backward(ir::BackwardContext& c, size_t w) {
+  for (auto [known, other] : {std::pair(w, size_t{0}), std::pair(size_t{0}, w)})
+    if (c.dims(known)) c.set_rank(other, c.rank(known));
+  if (!c.dims(0) || !c.dims(w) || c.rank(0) < 3) return;
+  const ir::SymDims x = *c.dims(0);
+  const ir::SymDims weights = *c.dims(w);
+  c.equal(x[1], weights[1] * c.attr_int("group"));
+  if (const ir::Attribute* given = c.find_attr("kernel_shape")) {
+    const auto& kernel = std::get<std::vector<int64_t>>(*given);
+    for (size_t i = 0; i < kernel.size() && i + 2 < weights.size(); ++i) c.equal(weights[i + 2], c.constant(kernel[i]));
+  }
+  if (!c.result_dims(0) || c.result_dims(0)->size() != x.size()) return;
+  c.equal(x[0], c.result_dims(0)->at(0));
+  c.equal(weights[0], c.result_dims(0)->at(1));
 }
 
 std::vector<ir::AttrDef> conv_attrs() {

@@ -41,6 +41,8 @@ void add_channel_bias(std::span<T> y, std::span<const T> bias, int64_t plane) {
 
 // forward of Conv and its integer forms, whose weights are operand `w`.
 std::optional<ir::SymDims> conv_forward(const ir::ForwardContext& c, size_t w);
+// backward of the same: channels fit the weights, batch and channels are the result's.
+void conv_backward(ir::BackwardContext& c, size_t w);
 // The attributes that they share.
 std::vector<ir::AttrDef> conv_attrs();
 

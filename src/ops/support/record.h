@@ -4,9 +4,10 @@
 
 #include "base/convert.h"
 #include "ir/eval_context.h"
-#include "ir/forward_context.h"
+#include "ir/shape_context.h"
 #include "ir/op_def.h"
 #include "ops/support/shape.h"
+#include "ops/support/transfer.h"
 #include "ops/support/upgrades.h"
 
 namespace selkie::ops {
@@ -14,6 +15,7 @@ namespace selkie::ops {
 using ir::absent;
 using ir::Arity;
 using ir::AttrKind;
+using ir::BackwardContext;
 using ir::Container;
 using ir::edo;
 using ir::EvalContext;
@@ -33,6 +35,7 @@ using ir::SymDims;
 using ir::Type;
 using ir::TypeVar;
 using ir::UpgradeContext;
+using ir::ValueContext;
 using enum ir::Arity;
 
 namespace later {

@@ -187,7 +187,29 @@ std::vector<ir::Type> same_as_first(const ir::ForwardContext& c) {
   return std::vector<ir::Type>(c.result_count(), c.type(0));
 }
 
-std::optional<ir::SymDims> broadcast(const ir::ForwardContext& c, const std::optional<ir::SymDims>& a,
+namespace {
+
+// x where y is 1, y where x is 1, else both, which are equal then. For dims that broadcast, min(x·y, max(x, y)) is
+// all of that, 0 included; without 0 the maximum is enough.
+sym::Expr broadcast_dim(const ir::ShapeContext& c, sym::Expr x, sym::Expr y) {
+  if (x.constant() == 1 || x == y) return y;
+  if (y.constant() == 1) return x;
+  if (x.constant() && y.constant())
+    fail("dims {} and {} do not broadcast", *x.constant(), *y.constant());
+  if (x.constant() || y.constant()) {
+    // The other one is either the same or 1.
+    return x.constant() ? x : y;
+  }
+  if (c.excludes(x, 1)) return x;
+  if (c.excludes(y, 1)) return y;
+  if (c.proves_equal(x, y)) return y;
+  bool no_zero = c.excludes(x, 0) && c.excludes(y, 0);
+  return no_zero ? sym::max(x, y) : sym::min(x * y, sym::max(x, y));
+}
+
+}  // namespace
+
+std::optional<ir::SymDims> broadcast(const ir::ShapeContext& c, const std::optional<ir::SymDims>& a,
                                      const std::optional<ir::SymDims>& b) {
   if (!a || !b) return std::nullopt;
   ir::SymDims out(std::max(a->size(), b->size()));
@@ -195,17 +217,7 @@ std::optional<ir::SymDims> broadcast(const ir::ForwardContext& c, const std::opt
   for (size_t i = 0; i < out.size(); ++i) {
     sym::Expr x = i < a->size() ? (*a)[a->size() - 1 - i] : one;
     sym::Expr y = i < b->size() ? (*b)[b->size() - 1 - i] : one;
-    sym::Expr& result = out[out.size() - 1 - i];
-    if (x == one || c.facts().prove_equal(x, y) == sym::Truth::yes)
-      result = y;
-    else if (y == one)
-      result = x;
-    else if (x.constant())
-      result = x;  // neither is 1, so y is either x or 1
-    else if (y.constant())
-      result = y;
-    else
-      result = c.symbols().fresh("broadcast");
+    out[out.size() - 1 - i] = broadcast_dim(c, x, y);
   }
   return out;
 }

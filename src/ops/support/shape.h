@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/tensor.h"
-#include "ir/forward_context.h"
+#include "ir/shape_context.h"
 
 namespace selkie::ops {
 
@@ -76,8 +76,8 @@ Tensor filled(const Tensor& element, Dims dims);
 std::vector<ir::Type> same_as_first(const ir::ForwardContext& c);
 // forward: all operands broadcast together; the results have the dtype of the first.
 std::vector<ir::Type> broadcast_all(const ir::ForwardContext& c);
-// The symbolic form of `broadcast`; a dim that facts do not decide becomes a fresh symbol.
-std::optional<ir::SymDims> broadcast(const ir::ForwardContext& c, const std::optional<ir::SymDims>& a,
+// The symbolic form of `broadcast`. Where facts do not decide which dim is 1, the result is an expression of both.
+std::optional<ir::SymDims> broadcast(const ir::ShapeContext& c, const std::optional<ir::SymDims>& a,
                                      const std::optional<ir::SymDims>& b);
 
 }  // namespace selkie::ops

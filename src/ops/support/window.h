@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/eval_context.h"
-#include "ir/forward_context.h"
+#include "ir/shape_context.h"
 
 namespace selkie::ops {
 

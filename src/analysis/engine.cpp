@@ -1,0 +1,454 @@
+// How regions are swept, and how what is found about a value is merged with what was known.
+#include "analysis/engine.h"
+
+#include <algorithm>
+
+namespace selkie::analysis {
+
+using ir::Known;
+using ir::Node;
+using ir::Region;
+using ir::Type;
+using ir::Value;
+
+namespace {
+
+Type simplified(Type type, const sym::Facts& facts) {
+  if (type.dims)
+    for (sym::Expr& e : *type.dims) e = facts.simplify(e);
+  for (Type& part : type.parts) part = simplified(std::move(part), facts);
+  return type;
+}
+
+// What a declaration says that nobody has checked: everything but dims.
+Type without_dims(Type type) {
+  type.dims.reset();
+  for (Type& part : type.parts) part = without_dims(std::move(part));
+  return type;
+}
+
+}  // namespace
+
+Rdp::Engine::Engine(ir::Module& m) : module(m), symbols(m.symbols()) {}
+
+void Rdp::Engine::run() {
+  for (const auto& function : module.functions())
+    ir::for_each_node(function->body, [&](Node& node, Region& region) { homes_[&node] = &region; });
+  visits_left_ = free_visits + visits_per_node * static_cast<int64_t>(homes_.size());
+  const ir::Function& main = module.main();
+  main_body_ = &main.body;
+  RegionState& body = state(main.body);
+  body.facts = main.facts;
+  for (const auto& parameter : main.body.parameters) {
+    Known declared{.type = parameter->type, .contents = {}};
+    // Items of a sequence may differ in shape, so their symbols say nothing.
+    if (!declared.type.is_tensor()) declared.type = without_dims(std::move(declared.type));
+    for (size_t axis = 0; declared.type.dims && axis < declared.type.dims->size(); ++axis) {
+      std::vector<sym::Expr> found;
+      sym::collect_symbols((*declared.type.dims)[axis], found);
+      for (sym::Expr s : found)
+        symbol_infos.try_emplace(
+            s.id(), SymbolInfo{.kind = SymbolInfo::Kind::input_dim, .value = parameter.get(), .axis = axis,
+                               .region = &main.body});
+    }
+    known[parameter.get()] = std::move(declared);
+  }
+  analyse(body);
+  require_declared_results(main, body);
+  for (const auto& function : module.functions()) {
+    auto sites = call_sites_.find(function->name);
+    // Claims about a function's values hold for its last analysis only: they serve if there is one call.
+    bool several = function.get() == &main ? sites != call_sites_.end()
+                                           : sites == call_sites_.end() || sites->second.size() != 1;
+    if (several) forget(function->body);
+  }
+  for (const auto& function : module.functions()) finish(function->body);
+  for (const auto& function : module.functions()) classify(function->body);
+  collect_entry_checks();
+}
+
+// The declared types of results are a contract: what they say must hold, and it goes backward from there.
+void Rdp::Engine::require_declared_results(const ir::Function& function, RegionState& body) {
+  uint64_t before = body.facts_stamp;
+  changed_ = false;
+  for (size_t i = 0; i < function.result_types.size(); ++i) {
+    const Type& declared = function.result_types[i];
+    if (!declared.is_tensor() || !declared.dims) continue;
+    const Value& value = *function.body.yields[i];
+    std::string source = fmt::format("the declared type of result {}", i);
+    Known current = view(&value, body.facts);
+    if (!current.type.dims) {
+      merge(value, {.type = declared, .contents = {}}, body, {.rule = Origin::Rule::backward, .node = nullptr}, source);
+      continue;
+    }
+    if (current.type.dims->size() != declared.dims->size())
+      fail("result {} is declared {}, but is {}", i, to_string(declared), to_string(current.type));
+    for (size_t axis = 0; axis < declared.dims->size(); ++axis)
+      require({.kind = Check::Kind::equal,
+               .a = (*current.type.dims)[axis],
+               .b = (*declared.dims)[axis],
+               .source = source,
+               .why = {}},
+              body);
+  }
+  if (before != body.facts_stamp || changed_) {
+    sweep(body, false);
+    analyse(body);
+  }
+}
+
+void Rdp::Engine::analyse(RegionState& s) {
+  for (int i = 0; i < max_sweeps; ++i) {
+    bool changed = sweep(s, true);
+    changed = sweep(s, false) || changed;
+    if (!changed) break;
+  }
+}
+
+// Whether facts or what is known of values of this region changed in a way that other nodes may not have seen yet.
+bool Rdp::Engine::sweep(RegionState& s, bool forward) {
+  uint64_t before = s.facts_stamp;
+  bool outer_changed = std::exchange(changed_, false);
+  auto visit = [&](const Node& node, bool down) {
+    --visits_left_;
+    try {
+      Visit v(*this, node, s);
+      if (down) {
+        v.forward();
+        if (s.with_requirements) v.backward();
+        v.value();
+      } else if (s.with_requirements) {
+        v.backward();
+      }
+    } catch (Error& error) {
+      error.note("in " + node.describe());
+      throw;
+    }
+  };
+  const auto& nodes = s.region->nodes;
+  if (forward)
+    for (const auto& node : nodes) visit(*node, true);
+  else
+    for (size_t i = nodes.size(); i-- > 0;) visit(*nodes[i], false);
+  return std::exchange(changed_, outer_changed) || s.facts_stamp != before;
+}
+
+RegionState& Rdp::Engine::state(const Region& region) {
+  auto& slot = states_[&region];
+  if (!slot) {
+    slot = std::make_unique<RegionState>(symbols);
+    slot->region = &region;
+    slot->facts_stamp = ++clock_;
+  }
+  return *slot;
+}
+
+RegionState* Rdp::Engine::find_state(const Region& region) {
+  auto at = states_.find(&region);
+  return at == states_.end() ? nullptr : at->second.get();
+}
+
+const Known& Rdp::Engine::stored(const Value* value) {
+  auto [at, fresh] = known.try_emplace(value);
+  if (!fresh || value->constant == nullptr) return at->second;
+  const ir::Constant& constant = *value->constant;
+  ir::SymDims dims;
+  for (int64_t d : constant.dims) dims.push_back(symbols.constant(d));
+  Known found{.type = Type::tensor(constant.dtype, std::move(dims)), .contents = {}};
+  if (element_count(constant.dims) <= ir::max_known_elements && constant.dtype != DType::str)
+    found.contents = ir::contents_of(constant.tensor(), symbols);
+  return known[value] = std::move(found);
+}
+
+Known Rdp::Engine::view(const Value* value, const sym::Facts& facts) {
+  Known out = stored(value);
+  if (value->constant != nullptr) return out;
+  out.type = simplified(std::move(out.type), facts);
+  if (out.contents)
+    for (sym::Expr& e : out.contents->elements)
+      if (e) e = facts.simplify(e);
+  return out;
+}
+
+const std::vector<const Value*>& Rdp::Engine::captured(const Region& region) {
+  auto [at, fresh] = captured_.try_emplace(&region);
+  if (!fresh) return at->second;
+  std::set<const Value*> inside;
+  std::vector<const Value*> found;
+  std::function<void(const Region&)> walk = [&](const Region& r) {
+    for (const auto& p : r.parameters) inside.insert(p.get());
+    auto use = [&](const Value* v) {
+      if (v != nullptr && v->constant == nullptr && inside.insert(v).second) found.push_back(v);
+    };
+    for (const auto& node : r.nodes) {
+      for (const Value* v : node->operands) use(v);
+      for (const auto& inner : node->regions) walk(*inner);
+      for (const auto& result : node->results) inside.insert(result.get());
+    }
+    for (const Value* v : r.yields) use(v);
+  };
+  walk(region);
+  return captured_[&region] = std::move(found);
+}
+
+void Rdp::Engine::forget(const Region& region) {
+  for (const auto& p : region.parameters) known.erase(p.get());
+  for (const auto& node : region.nodes) {
+    for (const auto& r : node->results) known.erase(r.get());
+    for (const auto& inner : node->regions) {
+      forget(*inner);
+      states_.erase(inner.get());
+    }
+  }
+}
+
+std::optional<std::vector<Known>> Rdp::Engine::run_region(const Node& node, size_t index, RegionState& outer,
+                                                          std::vector<Known> parameters,
+                                                          const std::function<void(sym::Facts&)>& assume,
+                                                          bool with_requirements) {
+  const Region& region = *node.regions[index];
+  std::vector<Known> seen;
+  for (const Value* v : captured(region)) seen.push_back(view(v, outer.facts));
+  RegionState& s = state(region);
+  if (s.analysed && s.parent_stamp == outer.facts_stamp && s.parameters == parameters && s.captured == seen &&
+      s.with_requirements == with_requirements)
+    return s.yields;
+  forget(region);
+  s.parent = &outer;
+  s.parent_stamp = outer.facts_stamp;
+  s.facts_stamp = ++clock_;
+  s.parameters = parameters;
+  s.captured = std::move(seen);
+  s.with_requirements = with_requirements && outer.with_requirements;
+  s.analysed = true;
+  s.checks.clear();
+  s.failure.clear();
+  s.entry = Entry::possible;
+  s.yields = std::vector<Known>(region.yields.size());
+  // Past the budget nothing is claimed about the region.
+  if (visits_left_ <= 0) return s.yields;
+  s.facts = outer.facts;
+  try {
+    assume(s.facts);
+  } catch (const Error&) {
+    s.entry = Entry::never;
+    s.yields.reset();
+    return s.yields;
+  }
+  try {
+    for (size_t i = 0; i < parameters.size() && i < region.parameters.size(); ++i) {
+      known[region.parameters[i].get()] = std::move(parameters[i]);
+      origins[region.parameters[i].get()] = {.rule = Origin::Rule::parameter, .node = &node};
+    }
+    analyse(s);
+    for (size_t i = 0; i < region.yields.size(); ++i) (*s.yields)[i] = view(region.yields[i], s.facts);
+  } catch (const LimitError&) {
+    throw;
+  } catch (const Error& error) {
+    // A region that fails whenever it is entered is no error of the module: it may never be entered.
+    s.entry = Entry::failing;
+    s.failure = error.what();
+    s.yields.reset();
+  }
+  return s.yields;
+}
+
+std::vector<Known> Rdp::Engine::call(const Node& node, RegionState& outer, std::string_view name,
+                                     std::vector<Known> arguments) {
+  const ir::Function* function = module.find_function(name);
+  if (function == nullptr) fail("there is no function @{}", name);
+  call_sites_[function->name].insert(&node);
+  std::vector<Known> unknown;
+  for (const Type& type : function->result_types)
+    unknown.push_back({.type = without_dims(type), .contents = {}});
+  bool recursive = function->name == "main" || std::ranges::find(call_stack_, function->name) != call_stack_.end();
+  if (recursive) call_sites_[function->name].insert(nullptr);  // other arguments than the first ones
+  if (recursive || visits_left_ <= 0 || static_cast<int>(call_stack_.size()) >= max_call_depth) return unknown;
+  if (arguments.size() != function->body.parameters.size())
+    fail("function @{} takes {} arguments, but {} are given", name, function->body.parameters.size(),
+         arguments.size());
+  forget(function->body);
+  states_.erase(&function->body);
+  RegionState& s = state(function->body);
+  s.parent = nullptr;
+  s.facts = outer.facts;
+  s.with_requirements = outer.with_requirements;
+  call_stack_.push_back(function->name);
+  for (size_t i = 0; i < arguments.size(); ++i)
+    known[function->body.parameters[i].get()] = std::move(arguments[i]);
+  analyse(s);
+  call_stack_.pop_back();
+  std::vector<Known> results;
+  for (const Value* value : function->body.yields) results.push_back(view(value, s.facts));
+  return results;
+}
+
+void Rdp::Engine::state_equal(sym::Expr a, sym::Expr b, RegionState& s, const std::string& source) {
+  if (a == b) return;
+  if (s.facts.add_equal(a, b, source)) s.facts_stamp = ++clock_;
+}
+
+void Rdp::Engine::merge_types(Type& old, const Type& found, RegionState& s, const std::string& source) {
+  if (found.is_unknown()) return;
+  if (old.is_unknown()) {
+    old = found;
+    changed_ = true;
+    return;
+  }
+  if (old.kind != found.kind) fail("a value is {}, but also {}", to_string(old), to_string(found));
+  for (size_t i = 0; i < std::min(old.parts.size(), found.parts.size()); ++i) {
+    // The items of a sequence are no single tensor: the newest analysis knows best.
+    if (old.parts[i] != found.parts[i]) changed_ = true;
+    old.parts[i] = found.parts[i];
+  }
+  if (!old.is_tensor()) return;
+  old.dtype = found.dtype;
+  if (!found.dims) return;
+  if (!old.dims) {
+    old.dims = found.dims;
+    changed_ = true;
+    return;
+  }
+  if (old.dims->size() != found.dims->size())
+    fail("rank {} from {} contradicts rank {}, which is known already", found.dims->size(), source, old.dims->size());
+  for (size_t i = 0; i < old.dims->size(); ++i) {
+    sym::Expr& before = (*old.dims)[i];
+    sym::Expr now = (*found.dims)[i];
+    if (before == now) continue;
+    // A symbol of the value's own gets its meaning now.
+    if (before.is_symbol()) {
+      auto info = symbol_infos.find(before.id());
+      if (info != symbol_infos.end() && !info->second.is_input()) definitions_.try_emplace(before.id(), now);
+    }
+    state_equal(before, now, s, source);
+    before = s.facts.simplify(now);
+  }
+}
+
+void Rdp::Engine::merge_contents(Known& old, const ir::Contents& found, RegionState& s, const std::string& source) {
+  if (!old.contents) {
+    if (std::ranges::none_of(found.elements, [](sym::Expr e) { return static_cast<bool>(e); })) return;
+    old.contents = found;
+    changed_ = true;
+    return;
+  }
+  ir::Contents& contents = *old.contents;
+  if (contents.elements.size() != found.elements.size() || contents.denominator != found.denominator) return;
+  for (size_t i = 0; i < contents.elements.size(); ++i) {
+    sym::Expr& before = contents.elements[i];
+    sym::Expr now = found.elements[i];
+    if (!now || before == now) continue;
+    if (before)
+      state_equal(before, now, s, source);
+    else
+      changed_ = true;
+    before = s.facts.simplify(now);
+  }
+}
+
+void Rdp::Engine::merge(const Value& value, Known found, RegionState& s, Origin origin, const std::string& source) {
+  Known& old = known[&value];
+  bool outer_changed = std::exchange(changed_, false);
+  merge_types(old.type, found.type, s, source);
+  if (found.contents) merge_contents(old, *found.contents, s, source);
+  if (changed_) origins[&value] = origin;
+  changed_ = changed_ || outer_changed;
+}
+
+bool Rdp::Engine::require(Check check, RegionState& s) {
+  bool refined = false;
+  if (check.kind == Check::Kind::equal) {
+    if (check.a == check.b) return false;
+    refined = s.facts.add_equal(check.a, check.b, check.source);
+  } else {
+    if (s.facts.prove_less_equal(check.a, check.b) == sym::Truth::yes) return false;
+    refined = s.facts.add_less_equal(check.a, check.b, check.source);
+  }
+  if (!refined) return false;
+  s.facts_stamp = ++clock_;
+  s.checks.push_back(std::move(check));
+  return true;
+}
+
+sym::Expr Rdp::Engine::symbol_for(const std::tuple<const void*, size_t, size_t>& key, std::string_view hint,
+                                  SymbolInfo info, const Region& region) {
+  auto [at, fresh] = symbols_by_key_.try_emplace(key);
+  if (fresh) {
+    at->second = symbols.fresh(hint);
+    info.region = &region;
+    symbol_infos[at->second.id()] = std::move(info);
+  }
+  return at->second;
+}
+
+void Rdp::Engine::bound(sym::Expr symbol, SymbolInfo& info, const ir::Bounds& bounds, RegionState& s,
+                        const std::string& source) {
+  info.bounds = bounds;
+  auto add = [&](sym::Expr a, sym::Expr b) {
+    if (s.facts.prove_less_equal(a, b) == sym::Truth::yes) return;
+    if (s.facts.add_less_equal(a, b, source)) s.facts_stamp = ++clock_;
+  };
+  if (bounds.most) add(symbol, bounds.most);
+  if (bounds.least) add(bounds.least, symbol);
+}
+
+const ir::SymDims& Rdp::Engine::name_dims(const Value& value, size_t rank, RegionState& s, const Node& user) {
+  stored(&value);
+  Known& entry = known[&value];
+  if (!entry.type.dims) {
+    bool parameter = value.region == main_body_ && s.region == main_body_;
+    SymbolInfo::Kind kind = parameter ? SymbolInfo::Kind::input_dim : SymbolInfo::Kind::dim;
+    ir::SymDims dims;
+    for (size_t axis = 0; axis < rank; ++axis)
+      dims.push_back(symbol_for({&value, axis, 0}, fmt::format("{}_{}", value.name.empty() ? "dim" : value.name, axis),
+                                {.kind = kind, .value = &value, .axis = axis}, *s.region));
+    DType dtype = entry.type.is_tensor() ? entry.type.dtype : value.type.dtype;
+    if (parameter)
+      s.checks.push_back({.kind = Check::Kind::rank,
+                          .a = {},
+                          .b = {},
+                          .value = &value,
+                          .rank = rank,
+                          .source = user.source.empty() ? user.describe() : user.source,
+                          .why = {}});
+    entry.type = Type::tensor(dtype, std::move(dims));
+    origins[&value] = {.rule = Origin::Rule::backward, .node = &user};
+    changed_ = true;
+  }
+  return *entry.type.dims;
+}
+
+const Region& Rdp::Engine::home(const Value& value) const {
+  return value.node != nullptr ? *homes_.at(value.node) : *value.region;
+}
+
+bool Rdp::Engine::visible(sym::Expr e, const Region& region) const {
+  std::vector<sym::Expr> found;
+  sym::collect_symbols(e, found);
+  return std::ranges::all_of(found, [&](sym::Expr symbol) {
+    auto info = symbol_infos.find(symbol.id());
+    if (info == symbol_infos.end()) return true;
+    for (const Region* r = &region; r != nullptr;) {
+      if (r == info->second.region) return true;
+      auto at = states_.find(r);
+      r = at != states_.end() && at->second->parent != nullptr ? at->second->parent->region : nullptr;
+    }
+    return info->second.is_input();
+  });
+}
+
+// What was found, in the terms of the region's last facts.
+void Rdp::Engine::finish(const Region& region) {
+  RegionState* s = find_state(region);
+  if (s == nullptr || s->entry != Entry::possible) return;
+  auto simplify = [&](const Value& v) {
+    if (known.contains(&v)) known[&v] = view(&v, s->facts);
+  };
+  for (const auto& p : region.parameters) simplify(*p);
+  for (const auto& node : region.nodes) {
+    for (const auto& r : node->results) simplify(*r);
+    for (const auto& inner : node->regions) finish(*inner);
+  }
+}
+
+}  // namespace selkie::analysis

@@ -1,0 +1,75 @@
+#include "analysis/rdp.h"
+
+#include "analysis/engine.h"
+
+namespace selkie::analysis {
+
+Rdp::Rdp(ir::Module& module) : engine_(std::make_unique<Engine>(module)) { engine_->run(); }
+Rdp::~Rdp() = default;
+Rdp::Rdp(Rdp&&) noexcept = default;
+
+const ir::Module& Rdp::module() const { return engine_->module; }
+const ir::Known& Rdp::known(const ir::Value& value) const { return engine_->stored(&value); }
+const RegionFacts& Rdp::region(const ir::Region& region) const { return engine_->state(region); }
+
+const NodeClass& Rdp::node_class(const ir::Node& node) const { return engine_->classes.at(&node); }
+
+Origin Rdp::origin(const ir::Value& value) const {
+  auto at = engine_->origins.find(&value);
+  return at == engine_->origins.end() ? Origin{} : at->second;
+}
+
+const SymbolInfo* Rdp::symbol(sym::Expr symbol) const {
+  auto at = engine_->symbol_infos.find(symbol.id());
+  return at == engine_->symbol_infos.end() ? nullptr : &at->second;
+}
+
+const std::vector<Check>& Rdp::entry_checks() const { return engine_->entry_checks; }
+
+DimKind Rdp::dim_kind(sym::Expr dim) const {
+  if (dim.is_constant()) return DimKind::constant;
+  std::vector<sym::Expr> symbols;
+  sym::collect_symbols(dim, symbols);
+  DimKind worst = DimKind::symbolic;
+  for (sym::Expr s : symbols) {
+    const SymbolInfo* info = symbol(s);
+    if (info == nullptr || info->is_input() || info->kind == SymbolInfo::Kind::index) continue;
+    worst = std::max(worst, DimKind::bounded);
+  }
+  if (worst == DimKind::symbolic) return worst;
+  // Bounded if every symbol of the run can be replaced by what it is at most.
+  int steps = 0;
+  auto bound = [&](sym::Expr s, bool upper, auto& self) -> std::optional<sym::Expr> {
+    const SymbolInfo* info = symbol(s);
+    if (info == nullptr || info->is_input() || info->kind == SymbolInfo::Kind::index) return sym::Expr();
+    if (!upper) return engine_->symbols.constant(0);
+    if (info->bounds.most && ++steps < 64) {
+      sym::SymbolBounds deeper{.most = [&](sym::Expr e) { return self(e, true, self); },
+                               .least = [&](sym::Expr e) { return self(e, false, self); }};
+      if (auto found = sym::upper_bound(info->bounds.most, deeper)) return found;
+    }
+    if (info->region == nullptr) return std::nullopt;
+    sym::Range range = engine_->state(*info->region).facts.range(s);
+    return range.hi ? std::optional(engine_->symbols.constant(*range.hi)) : std::nullopt;
+  };
+  sym::SymbolBounds bounds{.most = [&](sym::Expr e) { return bound(e, true, bound); },
+                           .least = [&](sym::Expr e) { return bound(e, false, bound); }};
+  return sym::upper_bound(dim, bounds) ? DimKind::bounded : DimKind::unknown;
+}
+
+bool Rdp::shape_determined(const ir::Value& value) const {
+  if (value.constant != nullptr) return true;
+  const ir::Known& known = engine_->stored(&value);
+  if (!known.contents || !known.contents->complete()) return false;
+  for (sym::Expr e : known.contents->elements) {
+    std::vector<sym::Expr> symbols;
+    sym::collect_symbols(e, symbols);
+    for (sym::Expr s : symbols) {
+      const SymbolInfo* info = symbol(s);
+      if (info != nullptr && info->kind != SymbolInfo::Kind::input_dim) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace selkie::analysis
