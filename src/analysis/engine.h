@@ -127,6 +127,7 @@ class Visit final : public ir::ShapeServices {
 
  private:
   void load_operands();
+  bool operands_are_typed() const;
   void load_results();
   const std::string& source() const;
   sym::Expr name_element(const ir::Value& value, DType dtype, size_t index, size_t count);

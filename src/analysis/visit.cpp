@@ -3,6 +3,7 @@
 
 #include "analysis/engine.h"
 #include "ir/eval_context.h"
+#include "ir/signature.h"
 
 namespace selkie::analysis {
 
@@ -45,7 +46,7 @@ void Visit::forward() {
   results_.assign(node_.results.size(), {});
   std::vector<Type> types;
   std::vector<std::optional<ir::Contents>> contents;
-  if (node_.op->forward) {
+  if (node_.op->forward && operands_are_typed()) {
     try {
       ir::ForwardContext context(*node_.op, node_.attrs, operands_, results_, state_.facts, engine_.symbols, *this,
                                  &node_);
@@ -66,9 +67,20 @@ void Visit::forward() {
   }
 }
 
+// Where not even the dtype of a tensor is known, hooks would take it for another.
+bool Visit::operands_are_typed() const {
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const ir::Operand* record = ir::operand_record(node_.op->operands, i);
+    if (node_.operands[i] != nullptr && record->container == ir::Container::tensor && !operands_[i].type.is_tensor())
+      return false;
+  }
+  return true;
+}
+
 void Visit::backward() {
   if (!node_.op->backward) return;
   load_operands();
+  if (!operands_are_typed()) return;
   load_results();
   try {
     ir::BackwardContext context(*node_.op, node_.attrs, operands_, results_, state_.facts, engine_.symbols, *this,
@@ -86,7 +98,7 @@ void Visit::value() {
   if (!small) return;
   load_operands();
   load_results();
-  if (fold() || !node_.op->value) return;
+  if (!operands_are_typed() || fold() || !node_.op->value) return;
   std::vector<std::optional<ir::Contents>> contents;
   try {
     ir::ValueContext context(*node_.op, node_.attrs, operands_, results_, state_.facts, engine_.symbols, *this, &node_);

@@ -49,6 +49,7 @@ class Evaluator final : public ir::EvalServices {
       fail("calls and regions are nested too deeply for the stack, at {} calls", depth_);
     record_path(region);
     CHECK(region.parameters.size() == arguments.size());
+    if (options_.on_enter) options_.on_enter(region, arguments);
     for (size_t i = 0; i < arguments.size(); ++i) values_[region.parameters[i].get()] = std::move(arguments[i]);
     const Releases& releases = releases_of(region);
     for (size_t i = 0; i < region.nodes.size(); ++i) {
@@ -57,6 +58,7 @@ class Evaluator final : public ir::EvalServices {
     }
     std::vector<HostValue> results;
     for (const ir::Value* value : region.yields) results.push_back(read(value));
+    if (options_.on_leave) options_.on_leave(region);
     for (const auto& node : region.nodes)
       for (const auto& result : node->results) values_.erase(result.get());
     for (const auto& parameter : region.parameters) values_.erase(parameter.get());

@@ -24,8 +24,10 @@ struct Options {
   ir::RunLimits limits = {};
   int64_t memory_limit = 0;               // bytes that tensors may hold together; 0: four fifths of the machine's
   std::vector<PathStep>* path = nullptr;  // filled with the regions that the run entered, at most `max_path_steps`
-  // Called with each node and its results, if set.
+  // Called with each node and its results, and with each region and its arguments before and after it runs, if set.
   std::function<void(const ir::Node&, std::span<const HostValue>)> observer = nullptr;
+  std::function<void(const ir::Region&, std::span<const HostValue>)> on_enter = nullptr;
+  std::function<void(const ir::Region&)> on_leave = nullptr;
 };
 
 inline constexpr size_t max_path_steps = 10'000;

@@ -152,7 +152,7 @@ std::optional<Contents> contents_of(const Tensor& tensor, sym::Context& symbols)
   if (tensor.count() > max_known_elements || exact_integers(tensor.dtype()) == 0) return std::nullopt;
   if (is_float(tensor.dtype())) return contents_of_floats(tensor, symbols);
   Contents out;
-  for (int64_t v : ints_of(tensor)) out.elements.push_back(symbols.constant(v));
+  for (int64_t v : widen<int64_t>(tensor)) out.elements.push_back(symbols.constant(v));
   return out;
 }
 

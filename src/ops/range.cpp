@@ -43,6 +43,16 @@ std::vector<Type> forward(const ForwardContext& c) {
     int64_t step = delta->at(0);
     count = sym::max(step > 0 ? sym::ceildiv(length, step) : sym::ceildiv(-length, -step), 0);
   }
+  // Numbers that are no integers: the reference counts them.
+  if (!count && c.rationals(0) && c.rationals(1) && c.rationals(2)) {
+    std::optional<Tensor> first = ir::tensor_of(c.known(0)), last = ir::tensor_of(c.known(1)), step = ir::tensor_of(c.known(2));
+    if (first && last && step) {
+      std::vector<HostValue> operands{*first, *last, *step};
+      EvalContext e(c.op(), c.node()->attrs, operands, 1, ir::no_services());
+      eval(e);
+      count = c.constant(e.take_results()[0].tensor().count());
+    }
+  }
   return {Type::tensor(c.dtype(0), SymDims{count ? count : c.unknown(0, 0)})};
 }
 

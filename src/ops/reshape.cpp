@@ -87,6 +87,23 @@ sym::Expr given_dim(const ForwardContext& c, sym::Expr element, size_t i) {
   return element + kept;
 }
 
+// What -1 stands for where a dim of the shape is 0, as `what_is_left` finds it.
+sym::Expr left_of_nothing(const ForwardContext& c, const SymDims& dims, size_t inferred) {
+  sym::Expr left = c.constant(1);
+  int64_t zeros = 0;
+  for (sym::Expr d : *c.dims(0)) {
+    if (!d.constant()) return c.unknown(0, inferred);
+    if (*d.constant() == 0) ++zeros;
+    else left = left * d;
+  }
+  for (sym::Expr d : dims) {
+    if (!d.constant()) return c.unknown(0, inferred);
+    if (*d.constant() == 0) --zeros;
+    else left = sym::floordiv(left, d);
+  }
+  return zeros == 0 ? left : c.constant(0);
+}
+
 std::vector<Type> forward(const ForwardContext& c) {
   std::optional<ir::SymElements> shape = c.elements(1);
   if (!shape) return {Type::tensor(c.dtype(0))};
@@ -99,8 +116,10 @@ std::vector<Type> forward(const ForwardContext& c) {
   if (!inferred) return {Type::tensor(c.dtype(0), dims)};
   dims[*inferred] = c.constant(1);
   sym::Expr known = product_of(c, dims);
-  bool sure = c.dims(0) && known.constant() != 0;
-  dims[*inferred] = sure ? sym::floordiv(product_of(c, *c.dims(0)), known) : c.unknown(0, *inferred);
+  if (c.dims(0) && known.constant() != 0)
+    dims[*inferred] = sym::floordiv(product_of(c, *c.dims(0)), known);
+  else
+    dims[*inferred] = c.dims(0) ? left_of_nothing(c, dims, *inferred) : c.unknown(0, *inferred);
   return {Type::tensor(c.dtype(0), dims)};
 }
 

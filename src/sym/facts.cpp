@@ -99,6 +99,38 @@ std::string bound_text(Expr e, const Range& range) {
 Expr Facts::simplify(Expr e) const { return Simplifier(*this).simplify(e.node()); }
 Range Facts::range(Expr e) const { return Simplifier(*this).range(simplify(e).node()); }
 
+std::optional<std::string> Facts::violated(
+    const std::function<std::optional<int64_t>(std::string_view name)>& binding, size_t& checked) const {
+  for (const Definition& fact : definitions_) {
+    std::optional<int64_t> key = fact.alive ? evaluate(fact.key, binding) : std::nullopt;
+    std::optional<int64_t> value = key ? evaluate(fact.value, binding) : std::nullopt;
+    if (!value) continue;
+    ++checked;
+    if (*key != *value)
+      return fmt::format("{} == {} (from {}): {} is not {}", to_string(fact.key), to_string(fact.value),
+                         describe(fact.evidence), *key, *value);
+  }
+  for (const Bound& fact : bounds_) {
+    std::optional<int64_t> value = fact.alive ? evaluate(fact.form, binding) : std::nullopt;
+    if (!value) continue;
+    ++checked;
+    if ((fact.range.lo && *value < *fact.range.lo) || (fact.range.hi && *value > *fact.range.hi)) {
+      Evidence from = fact.lo_evidence;
+      join(from, fact.hi_evidence);
+      return fmt::format("{} (from {}): it is {}", bound_text(fact.form, fact.range), describe(from), *value);
+    }
+  }
+  for (const Congruence& fact : congruences_) {
+    std::optional<int64_t> value = fact.alive ? evaluate(fact.form, binding) : std::nullopt;
+    if (!value) continue;
+    ++checked;
+    if (floor_remainder(*value, fact.modulus) != fact.residue)
+      return fmt::format("mod({}, {}) == {} (from {}): it is {}", to_string(fact.form), fact.modulus, fact.residue,
+                         describe(fact.evidence), *value);
+  }
+  return std::nullopt;
+}
+
 void Facts::changed() {
   simplified_.clear();
   ranges_.clear();

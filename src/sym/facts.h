@@ -34,6 +34,11 @@ class Facts {
   // Canonical text of each stated fact, which add() reads.
   std::vector<std::string> to_strings() const;
 
+  // Holds every fact against numbers: for tests of whoever states them. Facts with symbols that are not bound are left
+  // out; the text of the first one that does not hold is returned, and `checked` counts those that were looked at.
+  std::optional<std::string> violated(const std::function<std::optional<int64_t>(std::string_view name)>& binding,
+                                      size_t& checked) const;
+
   Expr simplify(Expr e) const;
   Range range(Expr e) const;
   // yes (no): proven to hold (not to hold) under every binding that satisfies the facts and for which it is defined.
