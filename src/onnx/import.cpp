@@ -52,7 +52,9 @@ class Importer {
     for (const ValueInfo& output : graph.outputs) {
       main.body.yields.push_back(lookup(scope, output.name, "the graph's output"));
       main.result_names.emplace_back(output.name);
+      // Exporters leave stale dims here, and no runtime enforces them: the analysis finds the true ones.
       main.result_types.push_back(type_of(output));
+      main.result_types.back().dims.reset();
     }
     return std::move(module_);
   }

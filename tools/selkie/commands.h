@@ -14,6 +14,7 @@ namespace selkie::cli {
 using Action = std::function<int()>;
 
 void add_check(CLI::App& app, Action& action);
+void add_explain(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action);
 void add_opt(CLI::App& app, Action& action);
 void add_passes(CLI::App& app, Action& action);
@@ -23,7 +24,6 @@ void add_verify(CLI::App& app, Action& action);
 // A model from a file: ONNX, or text IR if the name ends in .sk.
 std::unique_ptr<ir::Module> load_model(const std::string& path);
 
-std::string json_quote(std::string_view text);
 
 // Fails unless the target is one that this build has.
 void check_target(const std::string& target);

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 
+#include "base/text.h"
 #include "commands.h"
 #include "ir/print.h"
 #include "ir/signature.h"

@@ -23,21 +23,6 @@ std::unique_ptr<ir::Module> load_model(const std::string& path) {
   return module;
 }
 
-std::string json_quote(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\')
-      out += std::string{'\\', c};
-    else if (c == '\n')
-      out += "\\n";
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      out += c;
-  }
-  return out + '"';
-}
-
 void check_target(const std::string& target) {
   if (target == "cpu") fail("target 'cpu' is not part of this version yet; use --target ref");
   if (target != "ref") fail("unknown target '{}': known are ref and cpu", target);
@@ -53,12 +38,14 @@ int run(int argc, char** argv) {
       "Examples:\n"
       "  selkie run model.onnx --input x=random:1x3x224x224\n"
       "  selkie check model.onnx\n"
+      "  selkie explain model.onnx --html model.html\n"
       "  selkie opt model.onnx --pass fold_constants --pass dead_code\n"
       "  selkie verify path/to/onnx/backend/test/data/node --jobs 2");
   Action action;
   add_run(app, action);
   add_verify(app, action);
   add_check(app, action);
+  add_explain(app, action);
   add_opt(app, action);
   add_ops(app, action);
   add_passes(app, action);

@@ -4,9 +4,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "analysis/checks.h"
 #include "base/convert.h"
+#include "base/text.h"
 #include "commands.h"
 #include "inputs.h"
+#include "interp/bind.h"
 #include "interp/interp.h"
 #include "onnx/tensors.h"
 
@@ -124,6 +127,8 @@ int run(const Options& options) {
   auto module = load_model(options.model);
   const ir::Function& main = module->main();
   std::vector<HostValue> inputs = make_inputs(options, main);
+  interp::bind_inputs(main, inputs);
+  analysis::check_inputs(analysis::Rdp(*module), inputs);
   std::vector<interp::PathStep> path;
   interp::Options how{.seed = options.seed,
                       .limits = {.loop_trips = options.trip_limit},

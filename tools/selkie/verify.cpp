@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "analysis/checks.h"
+#include "analysis/claims.h"
 #include "base/convert.h"
+#include "base/text.h"
 #include "commands.h"
 #include "compare.h"
 #include "interp/interp.h"
@@ -91,34 +94,81 @@ std::vector<HostValue> read_all(const fs::path& folder, std::string_view kind,
   }
 }
 
-// "" if the case passes, else "differs: …" or "error: …".
+// Runs a model while two analyses are held against it: one of the model as declared, one with a symbol for every dim of
+// its inputs. Adds to `facts` how many claims were checked.
+class CheckedRun {
+ public:
+  explicit CheckedRun(ir::Module& module) : module_(module) {
+    analyses_.emplace_back(module);
+    for (const auto& p : module.main().body.parameters)
+      for (size_t i = 0; p->type.dims && i < p->type.dims->size(); ++i)
+        (*p->type.dims)[i] = module.symbols().fresh(fmt::format("{}_{}", p->name, i));
+    analyses_.emplace_back(module);
+  }
+
+  std::vector<HostValue> run(std::vector<HostValue> inputs, interp::Options how) {
+    std::vector<analysis::ClaimChecker> checkers;
+    for (const analysis::Rdp& rdp : analyses_) {
+      analysis::check_inputs(rdp, inputs);
+      checkers.emplace_back(rdp);
+    }
+    how.observer = [&](const ir::Node& node, auto results) {
+      for (auto& c : checkers) c.results(node, results);
+    };
+    how.on_enter = [&](const ir::Region& region, auto arguments) {
+      for (auto& c : checkers) c.enter(region, arguments);
+    };
+    how.on_leave = [&](const ir::Region& region) {
+      for (auto& c : checkers) c.leave(region);
+    };
+    std::vector<HostValue> outputs = interp::run(module_, std::move(inputs), how);
+    for (const auto& c : checkers) {
+      facts_ += c.checked();
+      if (!c.violations().empty()) fail("a claim of the analysis does not hold: {}", c.violations()[0]);
+    }
+    return outputs;
+  }
+
+  size_t facts() const { return facts_; }
+
+ private:
+  ir::Module& module_;
+  std::vector<analysis::Rdp> analyses_;
+  size_t facts_ = 0;
+};
+
+// The number of facts that were checked if the case passes, else "differs: …" or "error: …".
 std::string run_case(const Case& c, const Options& options) {
   try {
     auto module = load_model(c.model.string());
     const ir::Function& main = module->main();
     interp::Options how{.memory_limit = options.memory_limit};
+    std::vector<ir::Type> declared;
+    for (const auto& p : main.body.parameters) declared.push_back(p->type);
+    CheckedRun checked(*module);
     static const ir::Type unknown;
     auto input_type = [&](size_t i) -> const ir::Type& {
-      return i < main.body.parameters.size() ? main.body.parameters[i]->type : unknown;
+      return i < declared.size() ? declared[i] : unknown;
     };
     auto output_type = [&](size_t i) -> const ir::Type& {
       return i < main.result_types.size() ? main.result_types[i] : unknown;
     };
     if (!c.light_output.empty()) {
       std::vector<HostValue> inputs;
-      for (const auto& p : main.body.parameters) inputs.push_back(ramp(p->type));
-      std::vector<HostValue> outputs = interp::run(*module, std::move(inputs), how);
-      return compare_all(main, outputs, {onnx::read_value_file(c.light_output.string(), output_type(0))},
-                         options.tolerance);
+      for (const ir::Type& type : declared) inputs.push_back(ramp(type));
+      std::vector<HostValue> outputs = checked.run(std::move(inputs), how);
+      std::string text = compare_all(main, outputs, {onnx::read_value_file(c.light_output.string(), output_type(0))},
+                                     options.tolerance);
+      return text.empty() ? fmt::format("{}", checked.facts()) : text;
     }
     for (const fs::path& set : c.data_sets) {
       std::vector<HostValue> inputs = read_all(set, "input", input_type);
       inputs.resize(main.body.parameters.size());
-      std::vector<HostValue> outputs = interp::run(*module, std::move(inputs), how);
+      std::vector<HostValue> outputs = checked.run(std::move(inputs), how);
       std::string text = compare_all(main, outputs, read_all(set, "output", output_type), options.tolerance);
       if (!text.empty()) return text;
     }
-    return "";
+    return fmt::format("{}", checked.facts());
   } catch (const Error& error) {
     return std::string("error: ") + error.what();
   } catch (const std::exception& error) {
@@ -138,10 +188,15 @@ int verify(const Options& options) {
   std::vector<Failure> failures;
   size_t done = 0;
   size_t differs = 0;
+  size_t facts = 0;
   bool progress = isatty(STDERR_FILENO) != 0;
   int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   auto report = [&](size_t i, const Outcome& outcome) {
     std::string reason = outcome.finished ? outcome.text : "error: " + outcome.text;
+    if (!reason.empty() && reason.find_first_not_of("0123456789") == std::string::npos) {
+      facts += std::stoull(reason);
+      reason.clear();
+    }
     differs += reason.starts_with("differs");
     if (!reason.empty()) failures.push_back({cases[i].name, reason});
     if (progress) fmt::print(stderr, "\r{}/{} cases, {} not passed ", ++done, cases.size(), failures.size());
@@ -155,11 +210,12 @@ int verify(const Options& options) {
     for (const Failure& f : failures)
       list += fmt::format("{}{{\"case\": {}, \"reason\": {}}}", list.empty() ? "" : ", ", json_quote(f.name),
                           json_quote(f.reason));
-    fmt::print("{{\"total\": {}, \"passed\": {}, \"differs\": {}, \"errors\": {}, \"failures\": [{}]}}\n", cases.size(),
-               passed, differs, failures.size() - differs, list);
+    fmt::print("{{\"total\": {}, \"passed\": {}, \"differs\": {}, \"errors\": {}, \"facts\": {}, \"failures\": [{}]}}\n",
+               cases.size(), passed, differs, failures.size() - differs, facts, list);
   } else {
     for (const Failure& f : failures) fmt::print("{}: {}\n", f.name, f.reason);
-    fmt::print("{} cases: {} passed, {} differ, {} errors\n", cases.size(), passed, differs, failures.size() - differs);
+    fmt::print("{} cases: {} passed, {} differ, {} errors; {} facts of the analysis held\n", cases.size(), passed,
+               differs, failures.size() - differs, facts);
   }
   return failures.empty() ? 0 : 1;
 }

@@ -1,0 +1,95 @@
+// selkie explain: what is known of a model's shapes before it runs, and why.
+#include <fstream>
+
+#include "analysis/report.h"
+#include "commands.h"
+
+namespace selkie::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  std::string node;
+  std::vector<std::string> dims;
+  std::string dot;
+  std::string html;
+  bool json = false;
+  bool summary = false;
+};
+
+// "N in 1..512", "H % 32 == 0", and "N=4" for a number.
+void add_dims(ir::Function& main, const std::string& text) {
+  std::string fact = text;
+  size_t equals = fact.find('=');
+  bool plain = equals != std::string::npos && equals > 0 && fact.find_first_of("<>%=", equals + 1) == std::string::npos &&
+               std::string_view("<>!=").find(fact[equals - 1]) == std::string_view::npos;
+  if (plain) fact.insert(equals, "=");
+  main.facts.add(fact, "--dims");
+}
+
+void write(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    fmt::print("{}", text);
+    return;
+  }
+  std::ofstream out(path);
+  out << text;
+  if (!out.flush()) fail("cannot write '{}'", path);
+  fmt::print(stderr, "wrote {}\n", path);
+}
+
+int explain_node(const analysis::Report& report, const analysis::Rdp& rdp, const std::string& wanted) {
+  bool found = false;
+  for (const analysis::NodeReport& n : report.nodes) {
+    bool named = n.name == wanted;
+    for (const analysis::ValueReport& v : n.results) named = named || v.value->name == wanted;
+    if (!named) continue;
+    found = true;
+    fmt::print("{} ({}){}: {}\n", n.name, n.node->op->name, n.region.empty() ? "" : " in " + n.region,
+               ir::name(n.cls));
+    for (std::string_view cause : n.causes) fmt::print("  its shape depends on the values of '{}'\n", cause);
+    fmt::print("{}", analysis::derivation(rdp, n));
+  }
+  if (!found) fail("the model has no node or value '{}'", wanted);
+  return 0;
+}
+
+int explain(const Options& options) {
+  auto module = load_model(options.model);
+  for (const std::string& text : options.dims) add_dims(module->main(), text);
+  analysis::Rdp rdp(*module);
+  analysis::Report report = analysis::report(rdp);
+  if (!options.dot.empty()) write(options.dot, analysis::dot(report, rdp));
+  if (!options.html.empty()) write(options.html, analysis::html(report, rdp, options.model));
+  if (!options.node.empty()) return explain_node(report, rdp, options.node);
+  if (options.json) {
+    fmt::print("{}", analysis::json(report, rdp));
+    return 0;
+  }
+  if (!options.dot.empty() || !options.html.empty()) return 0;
+  fmt::print("{}", analysis::summary_text(report, rdp));
+  if (!options.summary) fmt::print("{}", analysis::table_text(report));
+  return 0;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("explain", "Show what is known of a model's shapes before it runs, and why");
+  command->add_option("MODEL", options->model, "An ONNX model, or text IR (.sk)")->required();
+  command->add_option("NODE", options->node, "A node or value: show how each of its dims came about");
+  command->add_option("--dims", options->dims, "A fact about dims: 'N=4', 'S in 1..512', 'H % 32 == 0'; may be repeated");
+  command->add_flag("--summary", options->summary, "Only the summary, without the table of nodes");
+  command->add_flag("--json", options->json, "Machine-readable output");
+  command->add_option("--dot", options->dot, "Write the graph for Graphviz to this file ('-': standard output)");
+  command->add_option("--html", options->html, "Write a page with the graph, coloured by class, to this file");
+  command->footer(
+      "Examples:\n"
+      "  selkie explain model.onnx\n"
+      "  selkie explain model.onnx Reshape_12\n"
+      "  selkie explain model.onnx --dims 'S in 1..512' --html model.html");
+  command->callback([=, &action] { action = [=] { return explain(*options); }; });
+}
+
+}  // namespace selkie::cli
