@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/convert.h"
 
@@ -154,6 +155,7 @@ void ClaimChecker::name_elements(const ir::Value& value, const ir::Contents& cla
       if (info->kind == SymbolInfo::Kind::index && e != s) continue;
       if (info->axis >= elements.size() || (info->kind == SymbolInfo::Kind::index && value_of(s))) continue;
       int64_t v = elements[info->axis];
+      if (v == std::numeric_limits<int64_t>::min()) continue;  // its negative part has no 64 bits
       bind(s, info->negative_part ? std::max<int64_t>(-v, 0) : std::max<int64_t>(v, 0));
     }
   }

@@ -14,27 +14,49 @@ class Inference {
     return at != known_.end() ? at->second : outer_(*value);
   }
   sym::Context& symbols() { return symbols_; }
+  // What only running tells: one symbol for each thing.
+  sym::Expr unknown(const std::tuple<const void*, size_t, size_t>& key) {
+    auto [at, fresh] = unknowns_.try_emplace(key);
+    if (fresh) at->second = symbols_.fresh("unknown");
+    return at->second;
+  }
 
  private:
   void visit(const Node& node);
+  std::vector<Known> apply(const Node& node, const std::vector<Known>& operands);
+  std::vector<Known> apply_to_symbols(const Node& node, std::vector<Known> operands, bool keep_integers);
 
   const std::function<Known(const Value&)>& outer_;
   sym::Context& symbols_;
   std::unordered_map<const Value*, Known> known_;
+  std::map<std::tuple<const void*, size_t, size_t>, sym::Expr> unknowns_;
 };
 
 // Nothing is required and nothing bounded: with numbers for dims there is nothing to relate.
 class Services final : public ShapeServices {
  public:
-  Services(Inference& inference, const Node& node, sym::Facts& facts)
-      : inference_(inference), node_(node), facts_(facts) {}
+  Services(Inference& inference, const Node& node, const std::vector<Known>& operands, sym::Facts& facts)
+      : inference_(inference), node_(node), operands_(operands), facts_(facts) {}
 
-  sym::Expr unknown_dim(size_t, size_t, const Bounds&) override { return inference_.symbols().fresh("unknown"); }
-  sym::Expr trips(const Bounds&) override { return inference_.symbols().fresh("unknown"); }
+  sym::Expr unknown_dim(size_t result, size_t axis, const Bounds&) override {
+    return inference_.unknown({&node_, result, axis});
+  }
+  sym::Expr trips(const Bounds&) override { return inference_.unknown({&node_, SIZE_MAX, 0}); }
   void define_trips(sym::Expr) override {}
-  sym::Expr trip_index() override { return inference_.symbols().fresh("unknown"); }
-  sym::Expr varying_dim(size_t, size_t) override { return inference_.symbols().fresh("unknown"); }
-  std::optional<SymElements> name_elements(size_t) override { return std::nullopt; }
+  sym::Expr trip_index() override { return inference_.unknown({&node_, SIZE_MAX, 1}); }
+  sym::Expr varying_dim(size_t parameter, size_t axis) override {
+    return inference_.unknown({node_.regions[0].get(), parameter, axis});
+  }
+  std::optional<SymElements> name_elements(size_t i) override {
+    bool known = i < operands_.size() && operands_[i].contents && operands_[i].contents->complete() &&
+                 operands_[i].contents->denominator == 1;
+    if (known) return operands_[i].contents->elements;
+    std::optional<Dims> dims = i < operands_.size() ? small_dims(operands_[i].type) : std::nullopt;
+    if (!dims) return std::nullopt;
+    SymElements elements;
+    for (int64_t k = 0; k < element_count(*dims); ++k) elements.push_back(inference_.symbols().fresh("unknown"));
+    return elements;
+  }
   std::optional<std::vector<Known>> run_region(size_t region, std::vector<Known> parameters, bool,
                                                const std::function<void(sym::Facts&)>&) override {
     return inference_.run(*node_.regions[region], std::move(parameters));
@@ -56,6 +78,7 @@ class Services final : public ShapeServices {
  private:
   Inference& inference_;
   const Node& node_;
+  const std::vector<Known>& operands_;
   sym::Facts& facts_;
   SymDims dims_;
 };
@@ -63,25 +86,64 @@ class Services final : public ShapeServices {
 void Inference::visit(const Node& node) {
   std::vector<Known> operands;
   for (const Value* v : node.operands) operands.push_back(read(v));
-  std::vector<Known> results(node.results.size());
-  sym::Facts facts(symbols_);
-  Services services(*this, node, facts);
+  std::vector<Known> results;
   try {
-    if (node.op->forward) {
-      ForwardContext context(*node.op, node.attrs, operands, results, facts, symbols_, services, &node);
-      std::vector<Type> types = node.op->forward(context);
-      for (size_t i = 0; i < std::min(types.size(), results.size()); ++i) results[i].type = std::move(types[i]);
-    }
-    if (node.op->value) {
-      ValueContext context(*node.op, node.attrs, operands, results, facts, symbols_, services, &node);
-      node.op->value(context);
-      std::vector<std::optional<Contents>> contents = context.take_contents();
-      for (size_t i = 0; i < contents.size(); ++i) results[i].contents = std::move(contents[i]);
-    }
+    results = apply(node, operands);
   } catch (const Error&) {
-    // A node that would fail says nothing about shapes.
+    // The node would fail on these sizes. Its results still have a form, which the sizes fill in.
+    results = apply_to_symbols(node, operands, true);
+    if (results.empty()) results = apply_to_symbols(node, operands, false);
+    results.resize(node.results.size());
   }
   for (size_t i = 0; i < results.size(); ++i) known_[node.results[i].get()] = std::move(results[i]);
+}
+
+std::vector<Known> Inference::apply(const Node& node, const std::vector<Known>& operands) {
+  std::vector<Known> results(node.results.size());
+  sym::Facts facts(symbols_);
+  Services services(*this, node, operands, facts);
+  if (node.op->forward) {
+    ForwardContext context(*node.op, node.attrs, operands, results, facts, symbols_, services, &node);
+    std::vector<Type> types = node.op->forward(context);
+    for (size_t i = 0; i < std::min(types.size(), results.size()); ++i) results[i].type = std::move(types[i]);
+  }
+  if (node.op->value) {
+    ValueContext context(*node.op, node.attrs, operands, results, facts, symbols_, services, &node);
+    node.op->value(context);
+    std::vector<std::optional<Contents>> contents = context.take_contents();
+    for (size_t i = 0; i < contents.size(); ++i) results[i].contents = std::move(contents[i]);
+  }
+  return results;
+}
+
+std::vector<Known> Inference::apply_to_symbols(const Node& node, std::vector<Known> operands, bool keep_integers) {
+  std::unordered_map<uint64_t, sym::Expr> numbers;
+  for (Known& operand : operands) {
+    // Integers may be what the shape depends on, also by their number.
+    bool integers = operand.contents && !is_float(operand.type.dtype);
+    if (!integers || !keep_integers) operand.contents.reset();
+    if (integers) continue;
+    for (size_t i = 0; operand.type.dims && i < operand.type.dims->size(); ++i) {
+      sym::Expr symbol = symbols_.fresh("size");
+      numbers[symbol.id()] = std::exchange((*operand.type.dims)[i], symbol);
+    }
+  }
+  std::vector<Known> results;
+  try {
+    results = apply(node, operands);
+  } catch (const Error&) {
+    return {};
+  }
+  auto number = [&](sym::Expr s) {
+    auto at = numbers.find(s.id());
+    return at == numbers.end() ? sym::Expr() : at->second;
+  };
+  for (Known& result : results) {
+    result.contents.reset();
+    for (size_t i = 0; result.type.dims && i < result.type.dims->size(); ++i)
+      (*result.type.dims)[i] = sym::substitute((*result.type.dims)[i], number);
+  }
+  return results;
 }
 
 std::vector<Known> Inference::run(const Region& region, std::vector<Known> parameters) {

@@ -48,10 +48,9 @@ bool holds(const ForwardContext& c, size_t operand) {
 std::vector<Type> forward(const ForwardContext& c) {
   LoopForm form{.skipped = 1};
   sym::Expr most = c.constant(ir::RunLimits{}.loop_trips);
-  if (c.has(0)) {
-    std::optional<ir::SymElements> limit = c.elements(0);
-    if (limit && limit->size() == 1) most = sym::min(sym::max(limit->at(0), 0), most);
-  }
+  std::optional<ir::SymElements> limit = c.has(0) ? c.elements(0) : std::nullopt;
+  bool limited = limit && limit->size() == 1;
+  if (limited) most = sym::min(sym::max(limit->at(0), 0), most);
   form.trips = c.services().trips({.least = {}, .most = most});
   ir::Known index{.type = Type::tensor(DType::i64, SymDims{}), .contents = {}};
   index.contents = ir::Contents{.elements = {c.services().trip_index()}};
@@ -62,7 +61,7 @@ std::vector<Type> forward(const ForwardContext& c) {
   LoopShapes shapes = follow_loop(c, form);
   const std::optional<ir::Contents>& again = shapes.skipped[0].contents;
   bool goes_on = shapes.runs && again && again->complete() && again->elements.at(0).constant() == 1;
-  sym::Expr trips = !shapes.runs ? c.constant(0) : goes_on && holds(c, 1) && c.has(0) ? most : form.trips;
+  sym::Expr trips = !shapes.runs ? c.constant(0) : goes_on && holds(c, 1) && limited ? most : form.trips;
   if (trips != form.trips) c.services().define_trips(trips);
   std::vector<Type> types;
   for (size_t i = 0; i < shapes.state.size(); ++i) {

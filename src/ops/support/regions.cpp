@@ -97,10 +97,12 @@ class LoopFollower {
     for (size_t i = 0; i < state_.size(); ++i) out.state.push_back(after_last_trip(i));
     out.skipped.assign(yields->begin(), yields->begin() + static_cast<std::ptrdiff_t>(form_.skipped));
     // What the body requires does not hold if there are no trips, but the outputs have a shape then, too.
-    std::optional<std::vector<Known>> tentative = trip(true);
-    for (size_t i = form_.skipped + state_.size(); i < yields->size(); ++i)
-      out.outputs.push_back(output_type((*yields)[i].type, tentative ? &(*tentative)[i].type : nullptr));
-    trip(false);  // leaves what is known of the body in its refined form
+    if (yields->size() > form_.skipped + state_.size() && !c_.proves_less_equal(c_.constant(1), form_.trips)) {
+      yields = trip(true);
+      trip(false);  // leaves what is known of the body in its refined form
+    }
+    for (size_t i = form_.skipped + state_.size(); i < c_.node()->regions[0]->yields.size(); ++i)
+      out.outputs.push_back(yields ? output_type((*yields)[i].type) : Type{});
     return out;
   }
 
@@ -110,7 +112,8 @@ class LoopFollower {
     parameters.insert(parameters.end(), state_.begin(), state_.end());
     parameters.insert(parameters.end(), form_.trailing.begin(), form_.trailing.end());
     return c_.services().run_region(0, std::move(parameters), tentative, [&](sym::Facts& facts) {
-      facts.add_less_equal(index_ + 1, form_.trips, "the index of a trip");
+      // That there is a trip does not hold if there is none.
+      if (!tentative) facts.add_less_equal(index_ + 1, form_.trips, "the index of a trip");
     });
   }
 
@@ -210,18 +213,13 @@ class LoopFollower {
     return out;
   }
 
-  // Dims that hold for every trip, and would hold if there were none.
-  Type output_type(const Type& refined, const Type* tentative) {
-    if (!refined.is_tensor() || !refined.dims) return refined;
-    Type out = refined;
-    for (size_t axis = 0; axis < out.dims->size(); ++axis) {
-      Expr& dim = (*out.dims)[axis];
-      bool sure = tentative != nullptr && tentative->dims && tentative->dims->size() == out.dims->size();
-      Expr weak = sure ? (*tentative->dims)[axis] : Expr();
-      auto serves = [&](Expr e) { return e && c_.services().visible(e) && !mentions_index(e); };
-      dim = weak && weak == dim && serves(dim) ? dim : serves(weak) ? weak : Expr();
+  // Dims that are the same for every trip; null where they are not.
+  Type output_type(Type type) {
+    for (size_t axis = 0; type.dims && axis < type.dims->size(); ++axis) {
+      Expr& dim = (*type.dims)[axis];
+      if (!c_.services().visible(dim) || mentions_index(dim)) dim = {};
     }
-    return out;
+    return type;
   }
 
   const ForwardContext& c_;

@@ -1,0 +1,567 @@
+#include "generator.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/convert.h"
+#include "interp/interp.h"
+#include "ir/verify.h"
+#include "ops/registry.h"
+
+namespace selkie::tests {
+namespace {
+
+using ir::Type;
+using ir::Value;
+using Random = std::mt19937_64;
+
+constexpr int64_t sizes[] = {0, 1, 1, 2, 2, 3, 4, 5, 6, 8};
+constexpr int64_t max_elements = 4096;
+
+int64_t pick(Random& random, int64_t below) { return static_cast<int64_t>(random() % static_cast<uint64_t>(below)); }
+bool chance(Random& random, int percent) { return pick(random, 100) < percent; }
+
+HostValue random_tensor(DType dtype, const Dims& dims, Random& random) {
+  std::vector<int64_t> integers;
+  std::vector<double> reals;
+  for (int64_t i = 0; i < element_count(dims); ++i) {
+    integers.push_back(dtype == DType::boolean ? pick(random, 2) : pick(random, 8) - 1);
+    reals.push_back(static_cast<double>(pick(random, 2000) - 1000) / 256);
+  }
+  return is_float(dtype) ? narrow<double>(reals, dtype, dims) : narrow<int64_t>(integers, dtype, dims);
+}
+
+// A value that exists, with what it is for the inputs at hand.
+struct Entry {
+  Value* value;
+  HostValue actual;
+  const Tensor& tensor() const { return actual.tensor(); }
+  DType dtype() const { return tensor().dtype(); }
+  int64_t rank() const { return tensor().rank(); }
+};
+
+class Generator {
+ public:
+  Generator(uint64_t seed, int nodes) : random_(seed), budget_(nodes), module_(std::make_unique<ir::Module>()) {
+    main_ = &module_->add_function("main");
+    region_ = &main_->body;
+  }
+
+  RandomProgram run() {
+    inputs();
+    while (budget_ > 0) step(0);
+    for (size_t i = 0; i < 3 && i < pool_.size(); ++i) {
+      main_->body.yields.push_back(pool_[pool_.size() - 1 - i].value);
+      main_->result_types.emplace_back();
+      main_->result_names.push_back(fmt::format("out{}", i));
+    }
+    ir::verify(*module_);
+    return {std::move(module_), std::move(actual_inputs_)};
+  }
+
+ private:
+  // --- inputs ---
+
+  void inputs() {
+    std::map<std::string, int64_t> symbols;
+    for (const char* name : {"A", "B", "C", "D"}) symbols[name] = sizes[pick(random_, std::size(sizes))];
+    int64_t count = 2 + pick(random_, 3);
+    for (int64_t i = 0; i < count; ++i) {
+      DType dtype = i == 0 ? DType::f32 : chance(random_, 60) ? DType::f32 : chance(random_, 80) ? DType::i64 : DType::boolean;
+      Dims dims;
+      ir::SymDims declared;
+      int64_t rank = dtype == DType::i64 && chance(random_, 70) ? pick(random_, 2) : pick(random_, 4);
+      for (int64_t axis = 0; axis < rank; ++axis) {
+        auto at = symbols.begin();
+        std::advance(at, pick(random_, 4));
+        bool named = chance(random_, 65) && !(dtype == DType::i64 && rank == 1);
+        int64_t size = named ? at->second : dtype == DType::i64 ? 1 + pick(random_, 3) : sizes[pick(random_, std::size(sizes))];
+        dims.push_back(size);
+        bool constant = !named && chance(random_, 60);
+        declared.push_back(named      ? module_->symbols().symbol(at->first)
+                           : constant ? module_->symbols().constant(size)
+                                      : module_->symbols().symbol(fmt::format("x{}_{}", i, axis)));
+      }
+      Type type = Type::tensor(dtype, std::move(declared));
+      if (chance(random_, 7)) type.dims.reset();
+      Value* parameter = main_->body.add_parameter(fmt::format("in{}", i), std::move(type));
+      actual_inputs_.push_back(random_tensor(dtype, dims, random_));
+      pool_.push_back({parameter, actual_inputs_.back()});
+    }
+  }
+
+  // --- nodes ---
+
+  const Entry* any(const std::function<bool(const Entry&)>& fits) {
+    std::vector<const Entry*> found;
+    for (const Entry& e : pool_)
+      if (e.actual.is_tensor() && fits(e)) found.push_back(&e);
+    // Newer values more often, so that chains grow.
+    if (found.empty()) return nullptr;
+    auto n = static_cast<int64_t>(found.size());
+    return found[static_cast<size_t>(std::max(pick(random_, n), pick(random_, n)))];
+  }
+  const Entry* real(int64_t least_rank = 0) {
+    return any([=](const Entry& e) { return e.dtype() == DType::f32 && e.rank() >= least_rank; });
+  }
+  const Entry* integers() {
+    return any([](const Entry& e) { return e.dtype() == DType::i64 && e.tensor().count() <= 16; });
+  }
+  const Entry* scalar() {
+    return any([](const Entry& e) { return e.dtype() == DType::i64 && e.tensor().count() == 1; });
+  }
+
+  Value* constant(Tensor tensor) { return module_->add_constant("c", std::move(tensor)); }
+  Value* list(const std::vector<int64_t>& values) { return constant(Tensor::of_i64(values)); }
+
+  // Appends a node if it runs on the inputs at hand, and says whether it did.
+  bool add(std::string_view op, std::vector<Value*> operands, ir::Attributes attrs = {}, size_t results = 1,
+           std::vector<std::unique_ptr<ir::Region>> regions = {}) {
+    auto node = std::make_unique<ir::Node>();
+    node->op = ops::op_set().find(op);
+    CHECK(node->op != nullptr, "{}", op);
+    node->operands = std::move(operands);
+    node->attrs = std::move(attrs);
+    node->source = fmt::format("{}_{}", op, ++names_);
+    for (size_t i = 0; i < results; ++i) node->add_result(fmt::format("v{}_{}", names_, i));
+    for (auto& region : regions) {
+      region->parent = node.get();
+      node->regions.push_back(std::move(region));
+    }
+    std::vector<HostValue> values;
+    try {
+      values = evaluate(*node);
+    } catch (const Error&) {
+      return false;
+    }
+    for (const HostValue& v : values)
+      if (v.is_tensor() && v.tensor().count() > max_elements) return false;
+    for (size_t i = 0; i < results; ++i) pool_.push_back({node->results[i].get(), values[i]});
+    region_->nodes.push_back(std::move(node));
+    --budget_;
+    return true;
+  }
+
+  // The values of a new node: by a run of a module that holds it and the values it uses as inputs.
+  std::vector<HostValue> evaluate(ir::Node& node) {
+    ir::Module scratch;
+    ir::Function& main = scratch.add_function("main");
+    std::vector<HostValue> inputs;
+    std::map<const Value*, Value*> stand_ins;
+    std::vector<std::pair<Value**, Value*>> undo;
+    auto replace = [&](Value*& use) {
+      if (use == nullptr || use->constant != nullptr) return;
+      auto at = std::find_if(pool_.begin(), pool_.end(), [&](const Entry& e) { return e.value == use; });
+      if (at == pool_.end()) return;  // defined inside
+      auto [slot, fresh] = stand_ins.try_emplace(use);
+      if (fresh) {
+        slot->second = main.body.add_parameter(use->name, Type{});
+        inputs.push_back(at->actual);
+      }
+      undo.emplace_back(&use, use);
+      use = slot->second;
+    };
+    std::function<void(ir::Node&)> walk = [&](ir::Node& n) {
+      for (Value*& v : n.operands) replace(v);
+      for (auto& region : n.regions) {
+        for (auto& inner : region->nodes) walk(*inner);
+        for (Value*& v : region->yields) replace(v);
+      }
+    };
+    walk(node);
+    for (auto& r : node.results) main.body.yields.push_back(r.get());
+    main.body.nodes.emplace_back(&node);
+    interp::Options options;
+    options.limits.loop_trips = 50;
+    options.memory_limit = 1 << 22;
+    std::vector<HostValue> values;
+    auto restore = [&] {
+      main.body.nodes[0].release();
+      main.body.nodes.clear();
+      for (auto [use, old] : undo) *use = old;
+    };
+    try {
+      values = interp::run(scratch, std::move(inputs), options);
+    } catch (...) {
+      restore();
+      throw;
+    }
+    restore();
+    return values;
+  }
+
+  static ir::Attributes attr(std::string_view name, ir::Attribute value) {
+    ir::Attributes out;
+    out.set(name, std::move(value));
+    return out;
+  }
+
+  void step(int depth) {
+    --budget_;  // so that failing attempts end, too
+    int64_t kind = pick(random_, 100);
+    if (kind < 30)
+      shape_arithmetic();
+    else if (kind < 84)
+      data();
+    else if (kind < 90)
+      data_dependent();
+    else if (depth < 2 && kind < 95)
+      branch(depth);
+    else if (depth < 2)
+      loop(depth);
+  }
+
+  // --- families ---
+
+  void shape_arithmetic() {
+    const Entry* x = real();
+    const Entry* a = integers();
+    const Entry* b = integers();
+    switch (pick(random_, 14)) {
+      case 0:
+      case 1:
+      case 2:
+        if (x) add("shape", {x->value});
+        break;
+      case 3:
+        if (x) add("size", {x->value});
+        break;
+      case 4:
+        if (a && a->rank() == 1 && a->tensor().count() > 0)
+          add("gather", {a->value, constant(Tensor::scalar_i64(pick(random_, a->tensor().count())))});
+        break;
+      case 5: {
+        static constexpr std::string_view ops[] = {"add", "sub", "mul", "div", "mod", "min", "max"};
+        if (a && b) add(ops[pick(random_, std::size(ops))], {a->value, b->value});
+        break;
+      }
+      case 6: {
+        static constexpr std::string_view ops[] = {"add", "sub", "mul", "div", "mod", "min", "max"};
+        if (a) add(ops[pick(random_, std::size(ops))], {a->value, constant(Tensor::scalar_i64(1 + pick(random_, 4)))});
+        break;
+      }
+      case 7:
+        if (a && b && a->rank() == 1 && b->rank() == 1) add("concat", {a->value, b->value}, attr("axis", int64_t{0}));
+        break;
+      case 8:
+        if (a && a->rank() == 1)
+          add("slice", {a->value, list({pick(random_, 3) - 1}), list({pick(random_, 4)}), list({0})});
+        break;
+      case 9: {
+        static constexpr std::string_view ops[] = {"reduce_sum", "reduce_prod", "reduce_max", "reduce_min"};
+        if (a) add(ops[pick(random_, 4)], {a->value}, attr("keepdims", pick(random_, 2)));
+        break;
+      }
+      case 10: {
+        static constexpr std::string_view ops[] = {"equal", "less", "greater_or_equal", "greater"};
+        if (a && b) add(ops[pick(random_, 4)], {a->value, b->value});
+        break;
+      }
+      case 11:
+        if (const Entry* c = any([](const Entry& e) { return e.dtype() == DType::boolean; }); c && a && b)
+          add("where", {c->value, a->value, b->value});
+        break;
+      case 12:
+        if (a && a->rank() == 0) add("unsqueeze", {a->value, list({0})});
+        break;
+      default:
+        through_float(a);
+    }
+  }
+
+  // Integers through floats and back, as exporters write scaled sizes.
+  void through_float(const Entry* a) {
+    if (!a || !add("cast", {a->value}, attr("to", static_cast<int64_t>(DType::f32)))) return;
+    float factors[] = {2.0F, 0.5F, 1.5F, 3.0F, 0.25F};
+    float factor = factors[pick(random_, 5)];
+    Value* constant_factor = constant(Tensor::from<float>(DType::f32, {}, {&factor, 1}));
+    if (!add(chance(random_, 50) ? "mul" : "div", {pool_.back().value, constant_factor})) return;
+    if (!add(chance(random_, 50) ? "floor" : "ceil", {pool_.back().value})) return;
+    add("cast", {pool_.back().value}, attr("to", static_cast<int64_t>(DType::i64)));
+  }
+
+  void data() {
+    const Entry* x = real();
+    if (!x) return;
+    int64_t rank = x->rank();
+    int64_t axis = rank > 0 ? pick(random_, rank) : 0;
+    switch (pick(random_, 22)) {
+      case 0: {
+        static constexpr std::string_view ops[] = {"relu", "neg", "sigmoid", "abs", "identity"};
+        add(ops[pick(random_, 5)], {x->value});
+        break;
+      }
+      case 1:
+      case 2:
+      case 3: {
+        static constexpr std::string_view ops[] = {"add", "mul", "sub", "max"};
+        if (const Entry* y = real()) add(ops[pick(random_, 4)], {x->value, y->value});
+        break;
+      }
+      case 4:
+        if (const Entry* y = any([&](const Entry& e) { return e.dtype() == DType::f32 && e.rank() == rank; }); y && rank)
+          add("concat", {x->value, y->value}, attr("axis", axis - (chance(random_, 30) ? rank : 0)));
+        break;
+      case 5:
+        if (rank > 1) {
+          std::vector<int64_t> perm(static_cast<size_t>(rank));
+          for (int64_t i = 0; i < rank; ++i) perm[static_cast<size_t>(i)] = i;
+          std::shuffle(perm.begin(), perm.end(), random_);
+          add("transpose", {x->value}, attr("perm", perm));
+        }
+        break;
+      case 6:
+      case 7:
+        reshape(*x);
+        break;
+      case 8:
+        if (rank > 0) slice(*x, axis);
+        break;
+      case 9:
+        if (const Entry* i = integers(); i && rank) add("gather", {x->value, i->value}, attr("axis", axis));
+        break;
+      case 10:
+        add("unsqueeze", {x->value, list({pick(random_, rank + 1)})});
+        break;
+      case 11:
+        if (rank) add("squeeze", {x->value, list({axis})});
+        break;
+      case 12: {
+        static constexpr std::string_view ops[] = {"reduce_sum", "reduce_mean", "reduce_max"};
+        ir::Attributes attrs = attr("keepdims", pick(random_, 2));
+        add(ops[pick(random_, 3)], {x->value, rank ? list({axis}) : nullptr}, attrs);
+        break;
+      }
+      case 13:
+        if (const Entry* y = real(1); y && rank) add("matmul", {x->value, y->value});
+        break;
+      case 14:
+        if (const Entry* s = any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 1; }))
+          add("expand", {x->value, s->value});
+        break;
+      case 15:
+        if (rank) add("split", {x->value, nullptr}, attr("axis", axis), 2);
+        break;
+      case 16:
+        if (rank == 1)
+          if (const Entry* s = any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 1 && e.tensor().count() == 1; }))
+            add("tile", {x->value, s->value});
+        break;
+      case 17:
+        if (const Entry* k = any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 1 && e.tensor().count() == 1; }); k && rank)
+          add("top_k", {x->value, k->value}, attr("axis", axis), 2);
+        break;
+      case 18:
+        if (const Entry* s = any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 1; }))
+          add("constant_of_shape", {s->value});
+        break;
+      case 19:
+        if (const Entry* n = scalar(); n && n->rank() == 0)
+          add("range", {constant(Tensor::scalar_i64(pick(random_, 3))), n->value, constant(Tensor::scalar_i64(1 + pick(random_, 2)))});
+        break;
+      case 20:
+        if (rank == 3 && x->tensor().dim(1) > 0) convolution(*x);
+        break;
+      default:
+        pad_or_flatten(*x, axis);
+    }
+  }
+
+  void convolution(const Entry& x) {
+    Dims dims{2, x.tensor().dim(1), 1 + pick(random_, 3)};
+    ir::Attributes attrs = attr("strides", std::vector<int64_t>{1 + pick(random_, 2)});
+    if (chance(random_, 50)) attrs.set("pads", std::vector<int64_t>{pick(random_, 2), pick(random_, 2)});
+    if (chance(random_, 30)) {
+      ir::Attributes pool = attr("kernel_shape", std::vector<int64_t>{2});
+      pool.set("strides", std::vector<int64_t>{2});
+      pool.set("ceil_mode", pick(random_, 2));
+      add("max_pool", {x.value}, pool);
+      return;
+    }
+    add("conv", {x.value, constant(random_tensor(DType::f32, dims, random_).tensor())}, attrs);
+  }
+
+  void pad_or_flatten(const Entry& x, int64_t axis) {
+    if (chance(random_, 40)) {
+      add("flatten", {x.value}, attr("axis", axis));
+      return;
+    }
+    std::vector<int64_t> pads;
+    for (int64_t i = 0; i < 2 * x.rank(); ++i) pads.push_back(pick(random_, 3));
+    add("pad", {x.value, list(pads)});
+  }
+
+  // To a shape from shape arithmetic, or with -1 and 0 in a constant one.
+  void reshape(const Entry& x) {
+    if (chance(random_, 50)) {
+      if (const Entry* s = any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 1; }))
+        add("reshape", {x.value, s->value}, attr("allowzero", int64_t{chance(random_, 15)}));
+      return;
+    }
+    std::vector<int64_t> shape;
+    for (int64_t i = 0; i < x.rank(); ++i)
+      if (!chance(random_, 40)) shape.push_back(0);
+    shape.insert(shape.begin() + pick(random_, static_cast<int64_t>(shape.size()) + 1), -1);
+    add("reshape", {x.value, list(shape)});
+  }
+
+  void slice(const Entry& x, int64_t axis) {
+    Value* start = list({pick(random_, 4) - 2});
+    Value* end = list({chance(random_, 40) ? int64_t{9223372036854775807} : pick(random_, 6) - 2});
+    const Entry* symbolic = any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 1 && e.tensor().count() == 1; });
+    if (symbolic && chance(random_, 50)) (chance(random_, 50) ? start : end) = symbolic->value;
+    int64_t step = chance(random_, 70) ? 1 : chance(random_, 50) ? 2 : -1;
+    add("slice", {x.value, start, end, list({axis}), list({step})});
+  }
+
+  void data_dependent() {
+    const Entry* x = real();
+    if (!x) return;
+    switch (pick(random_, 4)) {
+      case 0:
+        if (add("relu", {x->value})) add("non_zero", {pool_.back().value});
+        break;
+      case 1:
+        if (const Entry* c = any([](const Entry& e) { return e.dtype() == DType::boolean && e.rank() == 1; }))
+          add("compress", {x->value, c->value});
+        break;
+      case 2:
+        add("unique", {x->value}, {}, 4);
+        break;
+      default:
+        if (add("reduce_sum", {x->value}, attr("keepdims", int64_t{0})))
+          add("greater", {pool_.back().value, constant(random_tensor(DType::f32, {}, random_).tensor())});
+    }
+  }
+
+  // --- regions: nodes are made outside, where they run, and moved in ---
+
+  // Makes a few nodes and takes them out of the current region, with the values they gave.
+  struct Taken {
+    std::vector<std::unique_ptr<ir::Node>> nodes;
+    std::vector<Entry> values;
+  };
+  Taken take(int depth) {
+    size_t first_node = region_->nodes.size();
+    size_t first_value = pool_.size();
+    int64_t count = 1 + pick(random_, 4);
+    for (int64_t i = 0; i < count && budget_ > 0; ++i) step(depth + 1);
+    Taken out;
+    for (size_t i = first_node; i < region_->nodes.size(); ++i) out.nodes.push_back(std::move(region_->nodes[i]));
+    region_->nodes.resize(first_node);
+    out.values.assign(pool_.begin() + static_cast<std::ptrdiff_t>(first_value), pool_.end());
+    pool_.resize(first_value);
+    return out;
+  }
+
+  // A value of the region, or one from outside, of this dtype.
+  const Entry* yield_of(const Taken& taken, DType dtype) {
+    std::vector<const Entry*> found;
+    for (const Entry& e : taken.values)
+      if (e.actual.is_tensor() && e.dtype() == dtype) found.push_back(&e);
+    if (!found.empty()) return found[static_cast<size_t>(pick(random_, static_cast<int64_t>(found.size())))];
+    return any([&](const Entry& e) { return e.dtype() == dtype; });
+  }
+
+  void branch(int depth) {
+    const Entry* condition = any([](const Entry& e) { return e.dtype() == DType::boolean && e.tensor().count() == 1; });
+    if (condition == nullptr) return;
+    Value* chosen = condition->value;
+    std::vector<std::unique_ptr<ir::Region>> arms;
+    for (int i = 0; i < 2; ++i) {
+      Taken taken = take(depth);
+      auto arm = std::make_unique<ir::Region>();
+      for (DType dtype : {DType::f32, DType::i64}) {
+        const Entry* value = yield_of(taken, dtype);
+        if (value == nullptr) value = yield_of(taken, DType::f32);
+        if (value == nullptr) return;
+        arm->yields.push_back(value->value);
+      }
+      arm->nodes = std::move(taken.nodes);
+      arms.push_back(std::move(arm));
+    }
+    add("if", {chosen}, {}, 2, std::move(arms));
+  }
+
+  void loop(int depth) {
+    const Entry* state = real();
+    const Entry* counter = scalar();
+    if (state == nullptr || counter == nullptr) return;
+    Value* initial = state->value;
+    Value* initial_count = counter->value;
+    const Entry* limit = any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 0; });
+    Value* trips = limit != nullptr && chance(random_, 60) ? limit->value : constant(Tensor::scalar_i64(pick(random_, 4)));
+    bool scan = chance(random_, 30) && state->rank() > 0;
+    Taken taken = take(depth);
+    auto body = std::make_unique<ir::Region>();
+    std::map<const Value*, Value*> parameters;
+    Value* go_on = nullptr;
+    if (!scan) {
+      parameters[trips] = body->add_parameter("i", Type::tensor(DType::i64, ir::SymDims{}));
+      go_on = body->add_parameter("go", Type::tensor(DType::boolean, ir::SymDims{}));
+    }
+    parameters[initial] = body->add_parameter("s", Type{});
+    if (!parameters.contains(initial_count)) parameters[initial_count] = body->add_parameter("n", Type{});
+    else body->add_parameter("n", Type{});
+    const Entry* next = yield_of(taken, DType::f32);
+    const Entry* count = yield_of(taken, DType::i64);
+    const Entry* output = yield_of(taken, DType::f32);
+    if (!next || !count || !output) return;
+    if (scan)
+      body->add_parameter("x", Type{});
+    else
+      body->yields.push_back(go_on);
+    body->yields.insert(body->yields.end(), {next->value, count->value, output->value});
+    body->nodes = std::move(taken.nodes);
+    std::function<void(ir::Region&)> rename = [&](ir::Region& r) {
+      auto swap = [&](Value*& use) {
+        if (auto at = parameters.find(use); at != parameters.end()) use = at->second;
+      };
+      for (auto& node : r.nodes) {
+        for (Value*& v : node->operands) swap(v);
+        for (auto& inner : node->regions) rename(*inner);
+      }
+      for (Value*& v : r.yields) swap(v);
+    };
+    rename(*body);
+    std::vector<std::unique_ptr<ir::Region>> regions;
+    regions.push_back(std::move(body));
+    if (scan)
+      add("scan", {initial, initial_count, initial}, attr("num_scan_inputs", int64_t{1}), 3, std::move(regions));
+    else
+      add("loop", {trips, nullptr, initial, initial_count}, {}, 3, std::move(regions));
+  }
+
+  Random random_;
+  int budget_;
+  std::unique_ptr<ir::Module> module_;
+  ir::Function* main_;
+  ir::Region* region_;
+  std::vector<Entry> pool_;
+  std::vector<HostValue> actual_inputs_;
+  int names_ = 0;
+};
+
+}  // namespace
+
+RandomProgram random_program(uint64_t seed, int nodes) { return Generator(seed, nodes).run(); }
+
+std::vector<HostValue> random_inputs(const ir::Module& module, Random& random) {
+  std::map<std::string, int64_t, std::less<>> symbols;
+  std::vector<HostValue> inputs;
+  for (const auto& p : module.main().body.parameters) {
+    Dims dims;
+    if (!p->type.dims) {
+      for (int64_t i = pick(random, 4); i > 0; --i) dims.push_back(sizes[pick(random, std::size(sizes))]);
+    } else {
+      for (sym::Expr e : *p->type.dims) {
+        if (!e.constant()) symbols.try_emplace(std::string(e.symbol_name()), sizes[pick(random, std::size(sizes))]);
+        dims.push_back(e.constant() ? *e.constant() : symbols.find(e.symbol_name())->second);
+      }
+    }
+    inputs.push_back(random_tensor(p->type.dtype, dims, random));
+  }
+  return inputs;
+}
+
+}  // namespace selkie::tests
