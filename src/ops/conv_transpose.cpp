@@ -143,7 +143,7 @@ std::vector<Type> forward(const ForwardContext& c) {
 
 void backward(BackwardContext& c) {
   require_conv_ranks(c, 1);
-  if (!c.dims(0) || c.rank(0) < 3) return;
+  if (!c.dims(0)) return;
   require_kernel_shape(c, 1);
   const SymDims x = *c.dims(0);
   const SymDims w = *c.dims(1);

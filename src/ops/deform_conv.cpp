@@ -100,7 +100,7 @@ void eval(EvalContext& e) {
 // Offsets and mask have the result's dims, but for as many channels as there are window elements to move.
 void backward(BackwardContext& c) {
   conv_backward(c, 1, 3);
-  if (!c.dims(0) || c.rank(0) < 3) return;
+  if (!c.dims(0)) return;
   const SymDims x = *c.dims(0);
   const SymDims w = *c.dims(1);
   int64_t groups = c.attr_int("offset_group");

@@ -104,6 +104,7 @@ void require_conv_ranks(ir::BackwardContext& c, size_t w) {
   else if (kernel != nullptr)
     rank = std::get<std::vector<int64_t>>(*kernel).size() + 2;
   if (!rank) return;
+  if (*rank < 3) fail("an input of rank {} cannot be convolved", *rank);
   c.set_rank(0, *rank);
   c.set_rank(w, *rank);
 }
@@ -118,7 +119,7 @@ void require_kernel_shape(ir::BackwardContext& c, size_t w) {
 
 void conv_backward(ir::BackwardContext& c, size_t w, std::optional<size_t> bias) {
   require_conv_ranks(c, w);
-  if (!c.dims(0) || c.rank(0) < 3) return;
+  if (!c.dims(0)) return;
   require_kernel_shape(c, w);
   const ir::SymDims x = *c.dims(0);
   const ir::SymDims weights = *c.dims(w);

@@ -204,6 +204,8 @@ void require_windows_fit(ir::BackwardContext& c, std::span<const sym::Expr> inpu
   for (const SymAxis& a : symbolic_axes(attrs, input, kernel)) {
     // An empty axis may be too short for a window, as long as it gives an empty result.
     int64_t short_by = c.excludes(a.input, 0) ? 0 : attrs.ceil_mode ? 2 * a.stride - 1 : a.stride;
+    if ((a.room + short_by).constant().value_or(0) < 0)
+      fail("a window does not fit an axis of size {}: {} elements are missing", to_string(a.input), to_string(-a.room));
     c.less_equal(c.constant(0), a.room + short_by);
   }
 }
