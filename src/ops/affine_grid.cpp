@@ -1,4 +1,5 @@
 // AffineGrid: the positions of an image's elements under affine maps, for grid_sample.
+#include "ops/support/dims.h"
 #include "ops/support/record.h"
 #include "ops/support/zeros.h"
 
@@ -43,6 +44,30 @@ void eval(EvalContext& e) {
   e.set(0, narrow<double>(out, theta.dtype(), dims));
 }
 
+std::vector<Type> forward(const ForwardContext& c) {
+  std::optional<ir::SymElements> size = c.elements(1);
+  bool known = c.dims(0) && c.rank(0) == 3;
+  std::optional<int64_t> axes = known ? c.dims(0)->at(1).constant() : std::nullopt;
+  if (size) axes = std::ssize(*size) - 2;
+  if (!axes) return {Type::tensor(c.dtype(0))};
+  if (*axes != 2 && *axes != 3) fail("a grid of {} axes cannot be made", *axes);
+  SymDims dims{size ? size->at(0) : c.dims(0)->at(0)};
+  for (size_t i = 1; i <= static_cast<size_t>(*axes); ++i) dims.push_back(size ? size->at(i + 1) : c.unknown(0, i));
+  dims.push_back(c.constant(*axes));
+  return {Type::tensor(c.dtype(0), dims)};
+}
+
+void backward(BackwardContext& c) {
+  c.set_rank(0, 3);
+  const SymDims theta = *c.dims(0);
+  c.equal(theta[2], theta[1] + 1);
+  if (std::optional<ir::SymElements> size = c.contents(1)) {
+    c.equal(theta[1], c.constant(std::ssize(*size) - 2));
+    c.equal(theta[0], size->at(0));
+    require_natural(c, std::span(*size).subspan(2));
+  }
+}
+
 }  // namespace
 
 OpDef affine_grid_op() {
@@ -55,8 +80,8 @@ OpDef affine_grid_op() {
       .attrs = {int_attr("align_corners", 0)},
       .dynamism = isvdos({"size"}),
       .mapping = Mapping::one_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
+      .forward = forward,
+      .backward = backward,
       .value = absent("images do not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,

@@ -1,4 +1,5 @@
 // ArgMax and ArgMin: where along one axis the extreme element is.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/support/record.h"
@@ -54,6 +55,24 @@ std::vector<Type> forward(const ForwardContext& c) {
   return {Type::tensor(DType::i64, dims)};
 }
 
+void backward(BackwardContext& c) {
+  if (!c.dims(0) && c.result_dims(0)) {
+    SymDims dims = *c.result_dims(0);
+    bool keep = c.attr_int("keepdims") != 0;
+    int64_t axis = normalize_axis(c.attr_int("axis"), std::ssize(dims) + (keep ? 0 : 1));
+    if (keep) dims.erase(dims.begin() + axis);
+    dims.insert(dims.begin() + axis, sym::Expr());
+    c.set_dims(0, dims);
+  }
+  if (!c.dims(0)) return;
+  SymDims dims = *c.dims(0);
+  auto at = dims.begin() + normalize_axis(c.attr_int("axis"), std::ssize(dims));
+  const sym::Expr extent = *at;
+  dims.erase(at);
+  // Of nothing there is no extreme, unless nothing is asked for.
+  if (std::ranges::all_of(dims, [&](sym::Expr d) { return c.excludes(d, 0); })) c.less_equal(c.constant(1), extent);
+}
+
 OpDef record(bool largest) {
   return {
       .name = largest ? "arg_max" : "arg_min",
@@ -66,7 +85,7 @@ OpDef record(bool largest) {
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
       .forward = forward,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("shape arithmetic has no search"),
       .eval = [largest](EvalContext& e) { eval(largest, e); },
       .lower = later::cpu,

@@ -82,6 +82,17 @@ std::vector<Type> forward(const ForwardContext& c) {
   return out;
 }
 
+// Statistics per channel are vectors as long as axis 1. Scales of several axes may be of the shape of a sample instead,
+// and then the others need only as many elements.
+void backward(BackwardContext& c) {
+  backward_same(c);
+  if (c.result_dims(1)) c.set_dims(3, SymDims(*c.result_dims(1)));
+  if (!c.dims(0) || c.rank(0) < 2 || !c.dims(1) || c.rank(1) != 1) return;
+  sym::Expr channels = c.dims(0)->at(1);
+  for (size_t i = 1; i <= 4; ++i)
+    if (c.dims(i) && c.rank(i) == 1) c.equal(SymDims(*c.dims(i))[0], channels);
+}
+
 // Until opset 14 a node with more than one result was in training mode, unless `is_test` said otherwise.
 void mode_from_results(UpgradeContext& c) {
   ir::Node& n = c.node();
@@ -116,7 +127,7 @@ OpDef batch_normalization_op() {
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
       .forward = forward,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("normalisations do not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,
@@ -129,6 +140,7 @@ OpDef batch_normalization_op() {
             "momentum = 0.5}",
             "f32[2, 1]{-1, 1}, f32[1]{1}, f32[1]{1}"},
            {"$(f32[2, 3, 4], f32[3, 4], f32[3, 4], f32[3, 4], f32[3, 4])", "f32[2, 3, 4]"},
+           {"$(f32[3], f32[1], f32[], f32[1, 1], f32[1])", "f32[3]"},
            {"$(f32[0, 3, 4], f32[3], f32[3], f32[3], f32[3])", "f32[0, 3, 4]"},
            {"$(f32[2, 3, 4], f32[4], f32[3], f32[3], f32[3])", "error: there are 3 channels"}},
   };

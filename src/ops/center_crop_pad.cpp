@@ -1,4 +1,5 @@
 // CenterCropPad: some axes cropped or zero-padded around their centre to a given size.
+#include "ops/support/dims.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -36,6 +37,36 @@ void eval(EvalContext& e) {
   e.set(0, std::move(x));
 }
 
+const std::vector<int64_t>* given_axes(const ir::ShapeContext& c) {
+  const ir::Attribute* axes = c.find_attr("axes");
+  return axes == nullptr ? nullptr : &std::get<std::vector<int64_t>>(*axes);
+}
+
+// Without axes there is one size for each.
+std::optional<size_t> rank_from_sizes(const ir::ShapeContext& c) {
+  std::optional<int64_t> count = given_axes(c) == nullptr ? count_of(c, 1) : std::nullopt;
+  return count ? std::optional(static_cast<size_t>(*count)) : std::nullopt;
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  std::optional<size_t> rank = c.dims(0) ? c.rank(0) : rank_from_sizes(c);
+  if (!rank) return {Type::tensor(c.dtype(0))};
+  std::vector<size_t> axes = positions_of(given_axes(c), *rank);
+  std::optional<ir::SymElements> sizes = c.elements(1);
+  if (sizes && sizes->size() != axes.size()) fail("{} sizes are given for {} axes", sizes->size(), axes.size());
+  SymDims dims = c.dims(0) ? *c.dims(0) : SymDims(*rank);
+  for (size_t i = 0; i < axes.size(); ++i) dims[axes[i]] = sizes ? (*sizes)[i] : c.unknown(0, axes[i]);
+  return {Type::tensor(c.dtype(0), dims)};
+}
+
+void backward(BackwardContext& c) {
+  if (std::optional<ir::SymElements> sizes = c.contents(1)) require_natural(c, *sizes);
+  if (c.result_dims(0))
+    require_same_outside(c, 0, positions_of(given_axes(c), c.result_dims(0)->size()));
+  else if (std::optional<size_t> rank = rank_from_sizes(c))
+    c.set_rank(0, *rank);
+}
+
 }  // namespace
 
 OpDef center_crop_pad_op() {
@@ -50,8 +81,8 @@ OpDef center_crop_pad_op() {
       .attrs = {optional_attr("axes", AttrKind::integers)},
       .dynamism = isvdos({"shape"}),
       .mapping = Mapping::reorganize,
-      .forward = later::rdp,
-      .backward = later::rdp,
+      .forward = forward,
+      .backward = backward,
       .value = absent("shape arithmetic has no centres"),
       .eval = eval,
       .lower = later::cpu,
@@ -59,6 +90,7 @@ OpDef center_crop_pad_op() {
       .samples = {{"$(i32[5]{1, 2, 3, 4, 5}, i64[1]{3})", "i32[3]{2, 3, 4}"},
                   {"$(i32[2]{1, 2}, i64[1]{5})", "i32[5]{0, 1, 2, 0, 0}"},
                   {"$(f32[4, 3], i64[1]{0}) {axes = [-1]}", "f32[4, 0]"},
+                  {"$(f32[0, 3, 1], i32[2]{2, 5}) {axes = [2, 0]}", "f32[5, 3, 2]"},
                   {"$(f32[4, 3], i64[1]{2})", "error: 1 sizes are given for 2 axes"}},
   };
 }

@@ -29,10 +29,19 @@ void eval(EvalContext& e) {
 }
 
 void value(ValueContext& c) {
-  value_elementwise_with(c, {0, 1, 2}, [](std::span<const sym::Expr> x) {
+  // A bound has one element, but may be of any rank: it does not broadcast like an operand.
+  sym::Expr bounds[2];
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    if (!c.has(i + 1)) continue;
+    const ir::Contents* known = c.partial(i + 1);
+    if (known == nullptr || known->elements.size() != 1 || known->denominator != 1 || known->rounded) return;
+    bounds[i] = known->elements[0];
+    if (!bounds[i]) return;
+  }
+  value_elementwise_with(c, {0}, [&](std::span<const sym::Expr> x) {
     sym::Expr y = x[0];
-    if (x[1]) y = sym::max(y, x[1]);
-    return x[2] ? sym::min(y, x[2]) : y;
+    if (bounds[0]) y = sym::max(y, bounds[0]);
+    return bounds[1] ? sym::min(y, bounds[1]) : y;
   });
 }
 
@@ -66,6 +75,7 @@ OpDef clip_op() {
       .upgrades = {{11, bounds_to_operands}},
       .samples = {{"$(f32[3]{-1, 0.5, 2}, f32[]{0}, f32[]{1})", "f32[3]{0, 0.5, 1}"},
                   {"$(i32[2]{-5, 5}, _, i32[]{3})", "i32[2]{-5, 3}"},
+                  {"$(i64[]{-5}, i64[1]{-2}, i64[1, 1]{3})", "i64[]{-2}"},
                   {"$(f32[0])", "f32[0]"},
                   {"$(f32[1]{0}, f32[]{2}, f32[]{1})", "f32[1]{1}"},
                   {"$(f32[2], f32[2])", "error: one element"}},

@@ -1,5 +1,6 @@
 // Col2Im: blocks of columns, added up into the image that they were cut from.
 #include "ops/support/conv.h"
+#include "ops/support/dims.h"
 #include "ops/support/record.h"
 #include "ops/support/zeros.h"
 
@@ -32,6 +33,31 @@ void eval(EvalContext& e) {
   });
 }
 
+std::vector<Type> forward(const ForwardContext& c) {
+  std::optional<ir::SymElements> image = c.elements(1);
+  std::optional<ir::SymElements> blocks = c.elements(2);
+  std::optional<int64_t> axes = image ? std::ssize(*image) : blocks ? std::ssize(*blocks) : count_of(c, 1);
+  if (!axes) axes = count_of(c, 2);
+  if (!axes) return {Type::tensor(c.dtype(0))};
+  bool known = c.dims(0) && c.rank(0) == 3;
+  SymDims dims{known ? c.dims(0)->at(0) : c.unknown(0, 0),
+               known && blocks ? sym::floordiv(c.dims(0)->at(1), product(c, *blocks)) : c.unknown(0, 1)};
+  for (size_t i = 0; i < static_cast<size_t>(*axes); ++i) dims.push_back(image ? (*image)[i] : c.unknown(0, i + 2));
+  return {Type::tensor(c.dtype(0), dims)};
+}
+
+void backward(BackwardContext& c) {
+  c.set_rank(0, 3);
+  std::optional<ir::SymElements> image = c.contents(1);
+  std::optional<ir::SymElements> blocks = c.contents(2);
+  if (image) require_natural(c, *image);
+  if (!image || !blocks) return;
+  const SymDims columns = *c.dims(0);
+  require_windows_fit(c, *image, *blocks);
+  c.equal(sym::mod(columns[1], product(c, *blocks)), c.constant(0));
+  c.equal(columns[2], product(c, window_dims(c, *image, *blocks)));
+}
+
 }  // namespace
 
 OpDef col2im_op() {
@@ -45,8 +71,8 @@ OpDef col2im_op() {
                 optional_attr("strides", AttrKind::integers)},
       .dynamism = isvdos({"image_shape", "block_shape"}),
       .mapping = Mapping::many_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
+      .forward = forward,
+      .backward = backward,
       .value = absent("images do not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,
@@ -55,6 +81,9 @@ OpDef col2im_op() {
                   {"$(f32[2, 12, 9], i64[2]{5, 5}, i64[2]{2, 3}) {strides = [2, 1], pads = [0, 0, 1, 0]}",
                    "f32[2, 2, 5, 5]"},
                   {"$(f32[0, 2, 2], i64[1]{3}, i64[1]{2})", "f32[0, 1, 3]"},
+                  {"$(f32[1, 2, 0], i64[1]{0}, i64[1]{2}) {strides = [2]}", "f32[1, 1, 0]"},
+                  {"$(f32[1, 4, 2], i64[2]{1, 5}, i64[2]{1, 2}) {strides = [1, 2], dilations = [1, 2]}",
+                   "f32[1, 2, 1, 5]"},
                   {"$(f32[1, 3, 2], i64[1]{3}, i64[1]{2})", "error: do not fit 2 blocks"},
                   {"$(f32[1, 2, 2], i64[1]{3}, i64[2]{1, 2})", "error: the kernel has 2 axes"}},
   };

@@ -16,7 +16,7 @@ OpDef conv_op() {
       .mapping = Mapping::many_to_many,
       .forward =
           [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(c.dtype(0), conv_forward(c, 1))}; },
-      .backward = [](BackwardContext& c) { conv_backward(c, 1); },
+      .backward = [](BackwardContext& c) { conv_backward(c, 1, 2); },
       .value = absent("convolutions do not occur in shape arithmetic"),
       .eval = [](EvalContext& e) { e.set(0, convolve_operands(e)); },
       .lower = later::cpu,

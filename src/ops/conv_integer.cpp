@@ -87,6 +87,7 @@ OpDef integer() {
   op.operands = {{"x", x_type}, {"w", w_type}, {"x_zero_point", x_type, optional}, {"w_zero_point", w_type, optional}};
   op.results = {{"y", sum_type}};
   op.forward = [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(DType::i32, conv_forward(c, 1))}; };
+  op.backward = [](BackwardContext& c) { conv_backward(c, 1); };
   op.eval = eval_integer;
   op.samples = {{"$(u8[1, 1, 3]{2, 3, 4}, i8[1, 1, 2]{1, -1}, u8[]{1})", "i32[1, 1, 2]{-1, -1}"},
                 {"$(u8[1, 1, 2]{2, 3}, u8[2, 1, 1]{1, 2}, _, u8[2]{0, 1})", "i32[1, 2, 2]{2, 3, 2, 3}"},
@@ -105,6 +106,7 @@ OpDef linear() {
                  {"y_scale", scale_type}, {"y_zero_point", y_type}, {"b", {"T4", DTypeSet{DType::i32}}, optional}};
   op.results = {{"y", y_type}};
   op.forward = [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(c.dtype(7), conv_forward(c, 3))}; };
+  op.backward = [](BackwardContext& c) { conv_backward(c, 3, 8); };
   op.eval = eval_linear;
   op.samples = {
       {"$(u8[1, 1, 3]{12, 13, 255}, f32[]{0.5}, u8[]{10}, i8[1, 1, 1]{2}, f32[]{1}, i8[]{0}, f32[]{0.5}, u8[]{3}, "

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/support/conv.h"
+#include "ops/support/dims.h"
 #include "ops/support/gemm.h"
 #include "ops/support/record.h"
 #include "ops/support/zeros.h"
@@ -9,18 +10,22 @@
 namespace selkie::ops {
 namespace {
 
+// The entry of a list attribute for spatial axis i, if the attribute is there and not empty.
+std::optional<int64_t> entry_of(const std::vector<int64_t>* values, std::string_view name, size_t i, size_t axes) {
+  if (values == nullptr || values->empty()) return std::nullopt;
+  // Some models give output_shape with batch and channels.
+  size_t skip = values->size() == axes + 2 && name == "output_shape" ? 2 : 0;
+  if (values->size() != axes + skip) fail("'{}' has {} elements for {} spatial axes", name, values->size(), axes);
+  int64_t v = (*values)[i + skip];
+  if (v < 0 || v > int64_t{1} << 40) fail("'{}' contains {}", name, v);
+  return v;
+}
+
 // The window of the convolution whose adjoint this is: its input is our output.
 WindowAxis axis_of(const EvalContext& e, const WindowAttrs& attrs, size_t i, size_t axes, int64_t input,
                    int64_t kernel) {
-  auto list = [&](std::string_view name) -> std::optional<int64_t> {
-    if (!e.has_attr(name) || e.attr_ints(name).empty()) return std::nullopt;
-    const std::vector<int64_t>& values = e.attr_ints(name);
-    // Some models give output_shape with batch and channels.
-    size_t skip = values.size() == axes + 2 && name == "output_shape" ? 2 : 0;
-    if (values.size() != axes + skip) fail("'{}' has {} elements for {} spatial axes", name, values.size(), axes);
-    int64_t v = values[i + skip];
-    if (v < 0 || v > int64_t{1} << 40) fail("'{}' contains {}", name, v);
-    return v;
+  auto list = [&](std::string_view name) {
+    return entry_of(e.has_attr(name) ? &e.attr_ints(name) : nullptr, name, i, axes);
   };
   if (kernel < 1) fail("the kernel has size {} along axis {}", kernel, i);
   WindowAxis a{0, kernel, attrs.strides[i], attrs.dilations[i], attrs.pads[i], attrs.pads[axes + i], input};
@@ -101,6 +106,57 @@ void eval(EvalContext& e) {
   e.set(0, narrow<double>(y, x.dtype(), dims));
 }
 
+// The spatial dims of the result, as `axis_of` finds them.
+SymDims spatial_dims(const ir::ShapeContext& c, std::span<const sym::Expr> input, std::span<const sym::Expr> kernel) {
+  size_t axes = input.size();
+  if (kernel.size() != axes) fail("the kernel has {} axes, but the input has {} spatial ones", kernel.size(), axes);
+  WindowAttrs attrs = window_attrs(c, axes);
+  SymDims out;
+  for (size_t i = 0; i < axes; ++i) {
+    auto list = [&](std::string_view name) {
+      const ir::Attribute* found = c.find_attr(name);
+      return entry_of(found == nullptr ? nullptr : &std::get<std::vector<int64_t>>(*found), name, i, axes);
+    };
+    sym::Expr extent = (kernel[i] - 1) * attrs.dilations[i] + 1;
+    sym::Expr full = (input[i] - 1) * attrs.strides[i] + list("output_padding").value_or(0) + extent;
+    if (std::optional<int64_t> size = list("output_shape"))
+      out.push_back(c.constant(*size));
+    else if (attrs.auto_pad.starts_with("SAME"))
+      out.push_back(input[i] * attrs.strides[i]);
+    else
+      out.push_back(full - attrs.pads[i] - attrs.pads[axes + i]);
+  }
+  return out;
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  if (!c.dims(0) && !c.dims(1)) return {Type::tensor(c.dtype(0))};
+  size_t rank = c.dims(0) ? c.rank(0) : c.rank(1);
+  if (rank < 3 || (c.dims(1) && c.rank(1) != rank)) return {Type::tensor(c.dtype(0))};
+  std::optional<SymDims> kernel = kernel_dims(c, 1);
+  SymDims dims = c.dims(0) && kernel ? spatial_dims(c, std::span(*c.dims(0)).subspan(2), *kernel) : SymDims{};
+  dims.insert(dims.begin(), {c.dims(0) ? c.dims(0)->at(0) : c.unknown(0, 0),
+                             c.dims(1) ? c.dims(1)->at(1) * c.attr_int("group") : c.unknown(0, 1)});
+  while (dims.size() < rank) dims.push_back(c.unknown(0, dims.size()));
+  return {Type::tensor(c.dtype(0), dims)};
+}
+
+void backward(BackwardContext& c) {
+  require_conv_ranks(c, 1);
+  if (!c.dims(0)) return;
+  require_kernel_shape(c, 1);
+  const SymDims x = *c.dims(0);
+  const SymDims w = *c.dims(1);
+  int64_t group = c.attr_int("group");
+  if (group < 1) fail("'group' is {}", group);
+  c.equal(x[1], w[0]);
+  c.equal(sym::mod(x[1], group), c.constant(0));
+  std::span<const sym::Expr> kernel = std::span(w).subspan(2);
+  for (sym::Expr size : kernel) c.less_equal(c.constant(1), size);
+  require_natural(c, spatial_dims(c, std::span(x).subspan(2), kernel));
+  if (c.has(2)) c.set_dims(2, SymDims{w[1] * group});
+}
+
 }  // namespace
 
 OpDef conv_transpose_op() {
@@ -116,8 +172,8 @@ OpDef conv_transpose_op() {
       .attrs = std::move(attrs),
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
+      .forward = forward,
+      .backward = backward,
       .value = absent("convolutions do not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,
@@ -128,6 +184,10 @@ OpDef conv_transpose_op() {
                    "f32[2, 4, 10, 8]"},
                   {"$(f32[1, 1, 3], f32[1, 2, 3]) {strides = [2], auto_pad = \"SAME_UPPER\"}", "f32[1, 2, 6]"},
                   {"$(f32[0, 1, 2], f32[1, 1, 2])", "f32[0, 1, 3]"},
+                  {"$(f32[1, 2, 3], f32[2, 1, 2], f32[1]) {strides = [3], output_padding = [2], kernel_shape = [2]}",
+                   "f32[1, 1, 10]"},
+                  {"$(f32[1, 1, 0], f32[1, 1, 3]) {strides = [2], dilations = [2], pads = [1, 0]}", "f32[1, 1, 2]"},
+                  {"$(f32[2, 2, 1, 1], f32[2, 1, 2, 2]) {output_shape = [2, 1, 5, 1]}", "f32[2, 1, 5, 1]"},
                   {"$(f32[1, 2, 2], f32[1, 1, 2])", "error: do not fit weights"},
                   {"$(f32[1, 1, 1], f32[1, 1, 1]) {pads = [1, 1]}", "error: would have size -1"}},
   };

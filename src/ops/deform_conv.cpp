@@ -1,5 +1,6 @@
 // DeformConv: a convolution whose window elements are moved by learnt offsets and weighted by a mask.
 #include "ops/support/conv.h"
+#include "ops/support/dims.h"
 #include "ops/support/interpolate.h"
 #include "ops/support/record.h"
 #include "ops/support/zeros.h"
@@ -96,6 +97,23 @@ void eval(EvalContext& e) {
   e.set(0, narrow<double>(y, x.dtype(), dims));
 }
 
+// Offsets and mask have the result's dims, but for as many channels as there are window elements to move.
+void backward(BackwardContext& c) {
+  conv_backward(c, 1, 3);
+  if (!c.dims(0)) return;
+  const SymDims x = *c.dims(0);
+  const SymDims w = *c.dims(1);
+  int64_t groups = c.attr_int("offset_group");
+  if (groups < 1) fail("'offset_group' is {}", groups);
+  c.equal(sym::mod(x[1], groups), c.constant(0));
+  std::span<const sym::Expr> kernel = std::span(w).subspan(2);
+  SymDims dims = window_dims(c, std::span(x).subspan(2), kernel);
+  dims.insert(dims.begin(), {x[0], product(c, kernel) * groups});
+  c.set_dims(4, dims);
+  dims[1] = dims[1] * static_cast<int64_t>(kernel.size());
+  c.set_dims(2, dims);
+}
+
 }  // namespace
 
 OpDef deform_conv_op() {
@@ -114,8 +132,9 @@ OpDef deform_conv_op() {
                 optional_attr("pads", AttrKind::integers), optional_attr("strides", AttrKind::integers)},
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
+      .forward =
+          [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(c.dtype(0), conv_forward(c, 1))}; },
+      .backward = backward,
       .value = absent("convolutions do not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,

@@ -4,11 +4,15 @@
 namespace selkie::ops {
 namespace {
 
+void check_block(int64_t block) {
+  if (block < 1 || block > 1 << 20) fail("blocksize {} is not positive", block);
+}
+
 int64_t block_of(const EvalContext& e) {
   const Tensor& x = e.tensor(0);
   int64_t block = e.attr_int("blocksize");
   if (x.rank() != 4) fail("the input must have rank 4, but its shape is {}", to_string(x.dims()));
-  if (block < 1 || block > 1 << 20) fail("blocksize {} is not positive", block);
+  check_block(block);
   return block;
 }
 
@@ -35,11 +39,25 @@ void space_to_depth(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c, bool to_space) {
-  if (!c.dims(0) || c.dims(0)->size() != 4) return {Type::tensor(c.dtype(0))};
-  const SymDims& x = *c.dims(0);
   int64_t b = c.attr_int("blocksize");
+  check_block(b);
+  if (!c.dims(0) || c.rank(0) != 4) return {Type::tensor(c.dtype(0), c.unknown_dims(0, 4))};
+  const SymDims& x = *c.dims(0);
   if (to_space) return {Type::tensor(c.dtype(0), SymDims{x[0], sym::floordiv(x[1], b * b), x[2] * b, x[3] * b})};
   return {Type::tensor(c.dtype(0), SymDims{x[0], x[1] * (b * b), sym::floordiv(x[2], b), sym::floordiv(x[3], b)})};
+}
+
+void backward(BackwardContext& c, bool to_space) {
+  int64_t b = c.attr_int("blocksize");
+  c.set_rank(0, 4);
+  const SymDims x = *c.dims(0);
+  auto divides = [&](int64_t divisor, sym::Expr dim) { c.equal(sym::mod(dim, divisor), c.constant(0)); };
+  if (to_space) {
+    divides(b * b, x[1]);
+  } else {
+    divides(b, x[2]);
+    divides(b, x[3]);
+  }
 }
 
 OpDef record(bool to_space) {
@@ -54,7 +72,7 @@ OpDef record(bool to_space) {
       .dynamism = isdos(),
       .mapping = Mapping::shuffle,
       .forward = [to_space](const ForwardContext& c) { return forward(c, to_space); },
-      .backward = later::rdp,
+      .backward = [to_space](BackwardContext& c) { backward(c, to_space); },
       .value = absent("shape arithmetic has no images"),
       .eval = to_space ? depth_to_space : space_to_depth,
       .lower = later::cpu,

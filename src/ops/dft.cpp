@@ -1,4 +1,5 @@
 // DFT and STFT: discrete Fourier transforms along an axis, and of overlapping frames of a signal.
+#include "ops/support/dims.h"
 #include "ops/support/fourier.h"
 #include "ops/support/record.h"
 #include "ops/support/zeros.h"
@@ -105,6 +106,96 @@ void eval_stft(EvalContext& e) {
   e.set(0, narrow<double>(out, signal.dtype(), dims));
 }
 
+// The transformed axis, where it is known.
+std::optional<size_t> dft_axis(const ir::ShapeContext& c, size_t rank) {
+  std::optional<std::vector<int64_t>> given = c.has(2) ? c.numbers(2) : std::vector<int64_t>{-2};
+  if (!given || given->size() != 1) return rank == 2 ? std::optional(size_t{0}) : std::nullopt;
+  return static_cast<size_t>(normalize_axis((*given)[0], static_cast<int64_t>(rank)));
+}
+
+std::optional<sym::Expr> scalar(const std::optional<ir::SymElements>& elements) {
+  return elements && elements->size() == 1 ? std::optional(elements->at(0)) : std::nullopt;
+}
+
+std::vector<Type> forward_dft(const ForwardContext& c) {
+  if (!c.dims(0) || c.rank(0) < 2) return {Type::tensor(c.dtype(0))};
+  bool inverse = c.attr_int("inverse") != 0;
+  bool onesided = c.attr_int("onesided") != 0;
+  std::optional<sym::Expr> given = scalar(c.elements(1));
+  SymDims dims = *c.dims(0);
+  auto transformed = [&](sym::Expr size) {
+    if (!c.has(1)) given = onesided && inverse ? (size - 1) * 2 : size;
+    return onesided && !inverse ? sym::floordiv(*given, 2) + 1 : *given;
+  };
+  bool decided = !c.has(1) || given;
+  if (std::optional<size_t> axis = dft_axis(c, dims.size())) {
+    dims[*axis] = decided ? transformed(dims[*axis]) : c.unknown(0, *axis);
+  } else if (c.has(1) || onesided) {  // else the length is that of the axis, whichever it is
+    for (size_t i = 0; i + 1 < dims.size(); ++i) dims[i] = c.unknown(0, i);
+  }
+  dims.back() = c.constant(onesided && inverse ? 1 : 2);
+  return {Type::tensor(c.dtype(0), dims)};
+}
+
+// The last axis holds one or two parts; one-sided transforms need real numbers.
+void require_parts(BackwardContext& c, sym::Expr parts, bool real) {
+  c.less_equal(c.constant(1), parts);
+  c.less_equal(parts, c.constant(real ? 1 : 2));
+}
+
+void backward_dft(BackwardContext& c) {
+  if (std::optional<sym::Expr> length = scalar(c.contents(1))) c.less_equal(c.constant(1), *length);
+  if (c.result_dims(0)) {
+    SymDims dims = *c.result_dims(0);
+    std::optional<size_t> axis = dft_axis(c, dims.size());
+    for (size_t i = 0; i < dims.size(); ++i)
+      if (i + 1 == dims.size() || axis.value_or(i) == i) dims[i] = {};
+    c.set_dims(0, dims);
+  }
+  if (!c.dims(0) || c.rank(0) < 2) return;
+  const SymDims x = *c.dims(0);
+  bool inverse = c.attr_int("inverse") != 0;
+  bool onesided = c.attr_int("onesided") != 0;
+  require_parts(c, x.back(), onesided && !inverse);
+  std::optional<size_t> axis = dft_axis(c, x.size());
+  if (axis && !c.has(1)) c.less_equal(c.constant(onesided && inverse ? 2 : 1), x[*axis]);
+}
+
+// The length of a frame: given, or that of the window, or of the whole signal.
+std::optional<sym::Expr> frame_length(const ir::ShapeContext& c, const std::optional<ir::SymElements>& given) {
+  if (c.has(3)) return scalar(given);
+  size_t from = c.has(2) ? 2 : 0;
+  size_t axis = c.has(2) ? 0 : 1;
+  return c.dims(from) && c.rank(from) > axis ? std::optional(c.dims(from)->at(axis)) : std::nullopt;
+}
+
+std::vector<Type> forward_stft(const ForwardContext& c) {
+  std::optional<sym::Expr> length = frame_length(c, c.elements(3));
+  std::optional<sym::Expr> step = scalar(c.elements(1));
+  bool known = c.dims(0) && c.rank(0) == 3;
+  bool onesided = c.attr_int("onesided") != 0;
+  SymDims dims{known ? c.dims(0)->at(0) : c.unknown(0, 0),
+               known && length && step ? sym::floordiv(c.dims(0)->at(1) - *length, *step) + 1 : c.unknown(0, 1),
+               !length    ? c.unknown(0, 2)
+               : onesided ? sym::floordiv(*length, 2) + 1
+                          : *length,
+               c.constant(2)};
+  return {Type::tensor(c.dtype(0), dims)};
+}
+
+void backward_stft(BackwardContext& c) {
+  c.set_rank(0, 3);
+  if (c.has(2)) c.set_rank(2, 1);
+  const SymDims signal = *c.dims(0);
+  require_parts(c, signal[2], c.attr_int("onesided") != 0);
+  if (std::optional<sym::Expr> step = scalar(c.contents(1))) c.less_equal(c.constant(1), *step);
+  std::optional<sym::Expr> length = frame_length(c, c.contents(3));
+  if (!length) return;
+  c.less_equal(c.constant(1), *length);
+  c.less_equal(*length, signal[1]);
+  c.set_dims(2, SymDims{*length});
+}
+
 // Opset 17 had the axis as an attribute, by default 1.
 void axis_to_operand(UpgradeContext& c) {
   set_default("axis", int64_t{1})(c);
@@ -121,8 +212,8 @@ OpDef dft() {
       .attrs = {int_attr("inverse", 0), int_attr("onesided", 0)},
       .dynamism = isvdos({"dft_length", "axis"}),
       .mapping = Mapping::many_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
+      .forward = forward_dft,
+      .backward = backward_dft,
       .value = absent("transforms do not occur in shape arithmetic"),
       .eval = eval_dft,
       .lower = later::cpu,
@@ -133,6 +224,9 @@ OpDef dft() {
                   {"$(f32[1, 2, 2]{4, 0, -2, 0}) {inverse = 1, onesided = 1}", "f32[1, 2, 1]{1, 3}"},
                   {"$(f32[2, 3, 4, 1], i64[]{6}, i64[]{1})", "f32[2, 6, 4, 2]"},
                   {"$(f32[0, 3, 1])", "f32[0, 3, 2]"},
+                  {"$(f32[2, 3, 5, 1], i32[]{7}, i64[]{-3}) {onesided = 1}", "f32[2, 4, 5, 2]"},
+                  {"$(f32[1, 2, 2], i64[]{5}) {inverse = 1, onesided = 1}", "f32[1, 5, 1]"},
+                  {"$(f32[1, 1], _, i64[1]{0})", "f32[1, 2]"},
                   {"$(f32[1, 3, 3])", "error: one or two parts"},
                   {"$(f32[1, 3, 1], i64[]{0})", "error: length 0"}},
   };
@@ -147,11 +241,15 @@ OpDef stft() {
       {"signal", type}, {"frame_step", size_type}, {"window", type, optional}, {"frame_length", size_type, optional}};
   op.attrs = {int_attr("onesided", 1)};
   op.dynamism = isvdos({"frame_step", "frame_length"});
+  op.forward = forward_stft;
+  op.backward = backward_stft;
   op.eval = eval_stft;
   op.upgrades = {};
   op.samples = {{"$(f32[1, 4, 1]{1, 3, 2, 2}, i64[]{2}, f32[2]{1, 1})", "f32[1, 2, 2, 2]{4, 0, -2, 0, 4, 0, 0, 0}"},
                 {"$(f32[2, 9, 2], i32[]{2}, _, i32[]{4}) {onesided = 0}", "f32[2, 3, 4, 2]"},
                 {"$(f32[0, 4, 1], i64[]{2}, _, i64[]{2})", "f32[0, 2, 2, 2]"},
+                {"$(f32[1, 4, 1], i64[]{3})", "f32[1, 1, 3, 2]"},
+                {"$(f32[1, 5, 1], i64[1]{1}, f32[3], i64[1]{3})", "f32[1, 3, 2, 2]"},
                 {"$(f32[1, 4, 1], i64[]{0}, _, i64[]{2})", "error: 'frame_step' is 0"},
                 {"$(f32[1, 4, 1], i64[]{1}, _, i64[]{5})", "error: longer than a signal"}};
   return op;

@@ -45,6 +45,11 @@ void eval(EvalContext& e) {
 
 std::vector<Type> forward(const ForwardContext& c) { return {c.type(0), Type::tensor(DType::boolean, c.dims(0))}; }
 
+void backward(BackwardContext& c) {
+  backward_same(c);
+  if (c.result_dims(1)) c.set_dims(0, SymDims(*c.result_dims(1)));
+}
+
 // Until opset 7 nodes were in training mode unless `is_test` said otherwise.
 void training_from_is_test(UpgradeContext& c) {
   const ir::Attribute* is_test = c.node().attrs.find("is_test");
@@ -72,7 +77,7 @@ OpDef dropout_op() {
       .mapping = Mapping::one_to_one,
       .deterministic = false,
       .forward = forward,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("random numbers do not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,

@@ -33,7 +33,7 @@ OpDef gelu_op() {
       .dynamism = isdos(),
       .mapping = Mapping::one_to_one,
       .forward = same_as_first,
-      .backward = later::rdp,
+      .backward = backward_same,
       .value = absent("activations do not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,

@@ -135,11 +135,25 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  if (!c.dims(0) || !c.dims(1) || c.dims(0)->size() < 3 || c.dims(1)->size() != c.dims(0)->size())
-    return {Type::tensor(c.dtype(0))};
-  SymDims dims = *c.dims(0);
-  for (size_t i = 2; i < dims.size(); ++i) dims[i] = (*c.dims(1))[i - 1];
+  if (!c.dims(0) && !c.dims(1)) return {Type::tensor(c.dtype(0))};
+  size_t rank = c.dims(0) ? c.rank(0) : c.rank(1);
+  if (rank < 3 || (c.dims(1) && c.rank(1) != rank)) return {Type::tensor(c.dtype(0))};
+  SymDims dims{(c.dims(0) ? *c.dims(0) : *c.dims(1))[0], c.dims(0) ? c.dims(0)->at(1) : c.unknown(0, 1)};
+  for (size_t i = 2; i < rank; ++i) dims.push_back(c.dims(1) ? (*c.dims(1))[i - 1] : c.unknown(0, i));
   return {Type::tensor(c.dtype(0), dims)};
+}
+
+void backward(BackwardContext& c) {
+  std::optional<size_t> rank;
+  for (const auto* dims : {&c.result_dims(0), &c.dims(1), &c.dims(0)})
+    if (*dims) rank = (*dims)->size();
+  if (!rank || *rank < 3) return;
+  c.set_rank(0, *rank);
+  c.set_rank(1, *rank);
+  const SymDims x = *c.dims(0);
+  const SymDims grid = *c.dims(1);
+  c.equal(x[0], grid[0]);
+  c.equal(grid.back(), c.constant(std::ssize(x) - 2));
 }
 
 // Opset 16 called the modes after two axes.
@@ -166,7 +180,7 @@ OpDef grid_sample_op() {
       .dynamism = isdos(),
       .mapping = Mapping::shuffle,
       .forward = forward,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("images do not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,

@@ -40,6 +40,19 @@ void check_rank(const Tensor& x, int64_t least) {
   if (x.rank() < least) fail("the input has shape {}, but must be of rank {} at least", to_string(x.dims()), least);
 }
 
+// Scale and bias are vectors of one number per channel, or per group where there are groups.
+void backward(BackwardContext& c, std::optional<int64_t> groups) {
+  backward_same(c);
+  for (size_t i : {size_t{1}, size_t{2}}) c.set_rank(i, 1);
+  if (!c.dims(0) || c.rank(0) < 2) return;
+  const sym::Expr channels = c.dims(0)->at(1);
+  if (groups) c.equal(sym::mod(channels, *groups), c.constant(0));
+  for (size_t i : {size_t{1}, size_t{2}}) {
+    const sym::Expr own = c.dims(i)->at(0);
+    if (!groups || c.excludes(own, *groups)) c.equal(own, channels);
+  }
+}
+
 OpDef base() {
   OpDef op = blank_record(Mapping::many_to_many);
   op.attrs = {float_attr("epsilon", 1e-5f)};
@@ -57,16 +70,19 @@ OpDef instance() {
   op.results = {{"output", float_tensor}};
   op.eval = [](EvalContext& e) {
     check_rank(e.tensor(0), 3);
-    if (e.tensor(0).dim(1) == 0)
-      e.set(0, e.tensor(0));
-    else
-      run(e, e.tensor(0).dim(1));
+    int64_t channels = e.tensor(0).dim(1);
+    if (channels > 0) return run(e, channels);
+    for (size_t i : {size_t{1}, size_t{2}}) per_channel(e, i, 0, 0);
+    e.set(0, e.tensor(0));
   };
+  op.backward = [](BackwardContext& c) { backward(c, std::nullopt); };
   op.upgrades = {{6, drop_attrs({"consumed_inputs"})}};
   op.samples = {
       {"$(f32[1, 2, 2]{1, 3, 5, 5}, f32[2]{2, 1}, f32[2]{10, 20}) {epsilon = 1e-9}", "f32[1, 2, 2]{8, 12, 20, 20}"},
       {"$(f32[2, 3, 4, 5], f32[3], f32[3])", "f32[2, 3, 4, 5]"},
       {"$(f32[2, 3, 0], f32[3], f32[3])", "f32[2, 3, 0]"},
+      {"$(f32[2, 0, 4], f32[0], f32[0])", "f32[2, 0, 4]"},
+      {"$(f32[2, 0, 4], f32[1], f32[0])", "error: there are 0 channels"},
       {"$(f32[2, 3, 4], f32[2], f32[3])", "error: there are 3 channels"},
       {"$(f32[2, 3], f32[3], f32[3])", "error: of rank 3 at least"}};
   return op;
@@ -81,6 +97,11 @@ OpDef group() {
   op.results = {{"y", float_tensor}};
   op.attrs.push_back(required_attr("num_groups", AttrKind::integer));
   op.attrs.push_back(int_attr("stash_type", 1));
+  op.backward = [](BackwardContext& c) {
+    int64_t groups = c.attr_int("num_groups");
+    if (groups < 1) fail("'num_groups' is {}", groups);
+    backward(c, groups);
+  };
   op.eval = [](EvalContext& e) {
     check_rank(e.tensor(0), 2);
     run(e, e.attr_int("num_groups"));
@@ -89,6 +110,8 @@ OpDef group() {
       {"$(f32[1, 2]{1, 3}, f32[2]{2, 1}, f32[2]{10, 20}) {num_groups = 1, epsilon = 0.0}", "f32[1, 2]{8, 21}"},
       {"$(f32[2, 4, 3], f32[2], f32[2]) {num_groups = 2}", "f32[2, 4, 3]"},
       {"$(f32[0, 4, 3], f32[4], f32[4]) {num_groups = 2}", "f32[0, 4, 3]"},
+      {"$(f32[2, 4, 1], f32[2], f32[4]) {num_groups = 2}", "f32[2, 4, 1]"},
+      {"$(f32[2, 0], f32[0], f32[2]) {num_groups = 2}", "f32[2, 0]"},
       {"$(f32[2, 4, 3], f32[4], f32[4]) {num_groups = 3}", "error: do not fall into 3 groups"}};
   return op;
 }

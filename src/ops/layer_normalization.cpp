@@ -1,5 +1,6 @@
 // LayerNormalization and RMSNormalization: normalisation over the last axes.
 #include "ops/support/blank.h"
+#include "ops/support/dims.h"
 #include "ops/support/moments.h"
 
 namespace selkie::ops {
@@ -67,19 +68,31 @@ std::vector<Type> forward_layer(const ForwardContext& c) {
   out[0] = c.type(0);
   for (size_t i = 1; i < out.size(); ++i) {
     std::optional<DType> dtype = dtype_from_onnx(c.attr_int("stash_type"));
-    if (!dtype || !c.dims(0)) continue;
+    if (!dtype) continue;
+    out[i] = Type::tensor(*dtype);
+    if (!c.dims(0)) continue;
     SymDims dims = *c.dims(0);
     auto rank = static_cast<int64_t>(dims.size());
     for (int64_t axis = normalize_axis(c.attr_int("axis"), rank); axis < rank; ++axis)
       dims[static_cast<size_t>(axis)] = c.constant(1);
-    out[i] = Type::tensor(*dtype, dims);
+    out[i].dims = std::move(dims);
   }
   return out;
+}
+
+void backward(BackwardContext& c) {
+  backward_same(c);
+  if (!c.dims(0)) return;
+  const SymDims x = *c.dims(0);
+  normalize_axis(c.attr_int("axis"), std::ssize(x));
+  require_broadcasts_to(c, 1, x);
+  require_broadcasts_to(c, 2, x);
 }
 
 OpDef base() {
   OpDef op = blank_record(Mapping::many_to_many);
   op.attrs = {int_attr("axis", -1), float_attr("epsilon", 1e-5f), int_attr("stash_type", 1)};
+  op.backward = backward;
   op.value = absent("normalisations do not occur in shape arithmetic");
   return op;
 }
@@ -97,6 +110,7 @@ OpDef layer() {
       {"$(f32[1, 2]{1, 3}, f32[2]{1, 2}, f32[1]{10}) {epsilon = 0.0}", "f32[1, 2]{9, 12}, f32[1, 1]{2}, f32[1, 1]{1}"},
       {"$(f32[2, 3, 4], f32[3, 4]) {axis = 1}", "f32[2, 3, 4], f32[2, 1, 1], f32[2, 1, 1]"},
       {"$(f32[0, 4], f32[4])", "f32[0, 4]"},
+      {"$(f32[2, 1, 4], f32[2, 1, 1], f32[])", "f32[2, 1, 4], f32[2, 1, 1], f32[2, 1, 1]"},
       {"$(f32[2, 4], f32[3])", "error: does not broadcast"},
       {"$(f32[2, 4], f32[4]) {axis = 2}", "error: axis 2 is outside"}};
   return op;
@@ -114,6 +128,7 @@ OpDef rms() {
   op.samples = {{"$(f32[1, 2]{1, 7}, f32[2]{5, 10}) {epsilon = 0.0}", "f32[1, 2]{1, 14}"},
                 {"$(f16[2, 3, 4], f32[3, 4]) {axis = -2}", "f32[2, 3, 4]"},
                 {"$(f32[0, 4], f32[4])", "f32[0, 4]"},
+                {"$(f32[2, 0], f32[1]) {axis = 0}", "f32[2, 0]"},
                 {"$(f32[2, 4], f32[3])", "error: does not broadcast"}};
   return op;
 }

@@ -62,10 +62,27 @@ void set_loss(EvalContext& e, const std::vector<double>& log_probabilities) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  std::vector<Type> out(c.result_count(), c.type(0));
-  bool none = std::get<std::string>(*c.find_attr("reduction")) == "none";
-  out[0] = none ? Type::tensor(c.dtype(0), c.dims(1)) : Type::tensor(c.dtype(0), SymDims{});
-  return out;
+  std::optional<SymDims> dims = SymDims{};
+  if (c.attr_string("reduction") == "none") {
+    dims = c.dims(1);
+    if (!dims && c.dims(0) && c.rank(0) >= 2) {
+      dims = c.dims(0);
+      dims->erase(dims->begin() + 1);
+    }
+  }
+  return {Type::tensor(c.dtype(0), dims), c.type(0)};
+}
+
+// Targets have the input's dims but for the classes, and weights are one per class.
+void backward(BackwardContext& c) {
+  if (c.attr_string("reduction") == "none" && c.result_dims(0)) c.set_dims(1, SymDims(*c.result_dims(0)));
+  if (c.result_dims(1)) c.set_dims(0, SymDims(*c.result_dims(1)));
+  if (!c.dims(0) && c.dims(1)) c.set_rank(0, c.rank(1) + 1);
+  if (!c.dims(0) || c.rank(0) < 2) return;
+  SymDims dims = *c.dims(0);
+  c.set_dims(2, SymDims{dims[1]});
+  dims.erase(dims.begin() + 1);
+  c.set_dims(1, dims);
 }
 
 OpDef base() {
@@ -77,6 +94,7 @@ OpDef base() {
   op.results = {{"loss", float_tensor}};
   op.attrs = {optional_attr("ignore_index", AttrKind::integer), string_attr("reduction", "mean")};
   op.forward = forward;
+  op.backward = backward;
   op.value = absent("losses do not occur in shape arithmetic");
   op.eval = [](EvalContext& e) { set_loss(e, widen<double>(e.tensor(0))); };
   op.samples = {{"$(f32[2, 2]{1, 2, 3, 4}, i64[2]{0, 1}, f32[2]{1, 3})", "f32[]{-3.25}"},

@@ -1,4 +1,5 @@
 // MaxUnpool: puts each element back to where MaxPool found it, zeros elsewhere.
+#include "ops/support/dims.h"
 #include "ops/support/record.h"
 #include "ops/support/window.h"
 
@@ -52,6 +53,34 @@ void eval(EvalContext& e) {
   e.set(0, std::move(out));
 }
 
+// The dims of the tensor that was pooled, for an input of known dims.
+SymDims pooled_dims(const ir::ShapeContext& c) {
+  const SymDims& x = *c.dims(0);
+  const std::vector<int64_t>& kernel = c.attr_ints("kernel_shape");
+  size_t axes = kernel.size();
+  if (axes < 1 || x.size() != axes + 2) fail("'kernel_shape' has {} elements for rank {}", axes, x.size());
+  WindowAttrs attrs = window_attrs(c, axes);
+  SymDims dims{x[0], x[1]};
+  for (size_t i = 0; i < axes; ++i)
+    dims.push_back((x[i + 2] - 1) * attrs.strides[i] - attrs.pads[i] - attrs.pads[axes + i] + kernel[i]);
+  return dims;
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  size_t rank = c.attr_ints("kernel_shape").size() + 2;
+  if (!c.has(2)) return {Type::tensor(c.dtype(0), c.dims(0) ? pooled_dims(c) : c.unknown_dims(0, rank))};
+  std::optional<ir::SymElements> given = c.elements(2);
+  if (given && given->size() != rank) fail("'output_shape' has {} elements for rank {}", given->size(), rank);
+  return {Type::tensor(c.dtype(0), given ? *given : c.unknown_dims(0, rank))};
+}
+
+void backward(BackwardContext& c) {
+  c.set_rank(0, c.attr_ints("kernel_shape").size() + 2);
+  require_same_dims(c, 0, 1);
+  require_natural(c, pooled_dims(c));
+  if (std::optional<ir::SymElements> given = c.contents(2)) require_natural(c, *given);
+}
+
 }  // namespace
 
 OpDef max_unpool_op() {
@@ -65,8 +94,8 @@ OpDef max_unpool_op() {
                 optional_attr("strides", AttrKind::integers)},
       .dynamism = isvdos({"output_shape"}),
       .mapping = Mapping::shuffle,
-      .forward = later::rdp,
-      .backward = later::rdp,
+      .forward = forward,
+      .backward = backward,
       .value = absent("pools do not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,

@@ -29,21 +29,32 @@ void eval(EvalContext& e) {
   e.set(0, std::move(out));
 }
 
+// A depth that is no integer counts without its fraction; null where it is not known.
+sym::Expr depth_of(const ForwardContext& c) {
+  if (!is_float(c.dtype(1))) {
+    std::optional<ir::SymElements> depth = c.elements(1);
+    return depth && depth->size() == 1 ? depth->at(0) : sym::Expr();
+  }
+  const ir::Contents* real = c.rationals(1);
+  if (real == nullptr || real->elements.size() != 1) return {};
+  sym::Expr numerator = real->elements[0];
+  if (auto number = numerator.constant()) return c.constant(*number / real->denominator);
+  return is_natural(c, numerator) ? sym::floordiv(numerator, real->denominator) : sym::Expr();
+}
+
 std::vector<Type> forward(const ForwardContext& c) {
   if (!c.dims(0)) return {Type::tensor(c.dtype(2))};
   SymDims dims = *c.dims(0);
   int64_t axis = normalize_axis(c.attr_int("axis"), static_cast<int64_t>(dims.size()) + 1);
-  std::optional<ir::SymElements> depth = c.elements(1);
-  const ir::Contents* real = is_float(c.dtype(1)) ? c.rationals(1) : nullptr;
-  if (real != nullptr && real->denominator == 1) depth = real->elements;
-  dims.insert(dims.begin() + axis,
-              depth && depth->size() == 1 ? depth->at(0) : c.unknown(0, static_cast<size_t>(axis)));
+  sym::Expr depth = depth_of(c);
+  dims.insert(dims.begin() + axis, depth ? depth : c.unknown(0, static_cast<size_t>(axis)));
   return {Type::tensor(c.dtype(2), dims)};
 }
 
 void backward(BackwardContext& c) {
   std::optional<ir::SymElements> depth = c.contents(1);
   if (depth && depth->size() == 1) c.less_equal(c.constant(0), depth->at(0));
+  c.set_dims(2, SymDims{c.constant(2)});
   if (!c.result_dims(0) || c.result_dims(0)->empty()) return;
   SymDims dims = *c.result_dims(0);
   dims.erase(dims.begin() + normalize_axis(c.attr_int("axis"), static_cast<int64_t>(dims.size())));
@@ -73,6 +84,8 @@ OpDef one_hot_op() {
       .samples = {{"$(i64[2]{0, -1}, i64[]{3}, i32[2]{0, 5})", "i32[2, 3]{5, 0, 0, 0, 0, 5}"},
                   {"$(i64[2, 2], i64[]{3}, f32[2]) {axis = 0}", "f32[3, 2, 2]"},
                   {"$(i64[2], i64[]{0}, f32[2])", "f32[2, 0]"},
+                  {"$(i32[], f32[1]{3}, f32[2])", "f32[3]"},
+                  {"$(f32[0, 1], f64[]{2.5}, f32[2]) {axis = 1}", "f32[0, 2, 1]"},
                   {"$(i64[2], i64[]{-1}, f32[2])", "error: depth -1 is negative"},
                   {"$(i64[2], i64[]{3}, f32[3])", "error: values must be [off, on]"}},
   };

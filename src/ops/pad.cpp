@@ -1,4 +1,5 @@
 // Pad: elements added (or, with negative pads, removed) at both ends of axes.
+#include "ops/support/dims.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -101,6 +102,59 @@ void eval(EvalContext& e) {
   e.set(0, std::move(out));
 }
 
+// The axes that pads are given for; nothing where they are not known.
+std::optional<std::vector<size_t>> padded_axes(const ir::ShapeContext& c, size_t rank) {
+  if (!c.has(3)) return positions_of(nullptr, rank);
+  std::optional<std::vector<int64_t>> axes = count_of(c, 3) == 0 ? std::vector<int64_t>{} : c.numbers(3);
+  return axes ? std::optional(positions_of(&*axes, rank)) : std::nullopt;
+}
+
+// Two pads per axis tell the rank where no axes are named.
+std::optional<size_t> rank_from_pads(const ir::ShapeContext& c) {
+  std::optional<int64_t> count = c.has(3) ? std::nullopt : count_of(c, 1);
+  return count ? std::optional(static_cast<size_t>(*count / 2)) : std::nullopt;
+}
+
+void check_count(const ir::SymElements& pads, size_t axes) {
+  if (pads.size() != 2 * axes) fail("{} pads are given for {} axes", pads.size(), axes);
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  if (!c.dims(0)) {
+    std::optional<size_t> rank = rank_from_pads(c);
+    return {rank ? Type::tensor(c.dtype(0), c.unknown_dims(0, *rank)) : Type::tensor(c.dtype(0))};
+  }
+  std::optional<std::vector<size_t>> axes = padded_axes(c, c.rank(0));
+  if (!axes) return {Type::tensor(c.dtype(0), c.unknown_dims(0, c.rank(0)))};
+  std::optional<ir::SymElements> pads = c.elements(1);
+  if (pads) check_count(*pads, axes->size());
+  SymDims dims = *c.dims(0);
+  for (size_t i = 0; i < axes->size(); ++i) {
+    sym::Expr& dim = dims[(*axes)[i]];
+    dim = pads ? dim + (*pads)[i] + (*pads)[i + axes->size()] : c.unknown(0, (*axes)[i]);
+  }
+  return {Type::tensor(c.dtype(0), dims)};
+}
+
+void backward(BackwardContext& c) {
+  if (c.result_dims(0))
+    c.set_rank(0, c.result_dims(0)->size());
+  else if (std::optional<size_t> rank = rank_from_pads(c))
+    c.set_rank(0, *rank);
+  if (!c.dims(0) || !c.result_dims(0)) return;
+  SymDims dims = *c.result_dims(0);
+  require_natural(c, dims);
+  std::optional<std::vector<size_t>> axes = padded_axes(c, dims.size());
+  if (!axes) return;
+  std::optional<ir::SymElements> pads = c.contents(1);
+  if (pads) check_count(*pads, axes->size());
+  for (size_t i = 0; i < axes->size(); ++i) {
+    sym::Expr& dim = dims[(*axes)[i]];
+    dim = pads ? dim - (*pads)[i] - (*pads)[i + axes->size()] : sym::Expr();
+  }
+  c.set_dims(0, dims);
+}
+
 // Opset 1 and 2 had pads and value as attributes (opset 1 under the name `paddings`).
 void attributes_to_operands(UpgradeContext& c) {
   if (const ir::Attribute* old = c.node().attrs.find("paddings")) {
@@ -130,9 +184,9 @@ OpDef pad_op() {
       .attrs = {string_attr("mode", "constant")},
       .dynamism = isvdos({"pads", "axes"}),
       .mapping = Mapping::reorganize,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .forward = forward,
+      .backward = backward,
+      .value = value_by_moving,
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,
@@ -142,6 +196,9 @@ OpDef pad_op() {
                   {"$(i32[3]{1, 2, 3}, i64[2]{1, 1}) {mode = \"wrap\"}", "i32[5]{3, 1, 2, 3, 1}"},
                   {"$(i32[3]{1, 2, 3}, i64[2]{-1, 1}) {mode = \"edge\"}", "i32[3]{2, 3, 3}"},
                   {"$(f32[2, 0], i64[2]{0, 1}, _, i64[1]{1})", "f32[2, 1]"},
+                  {"$(i64[2]{5, 6}, i64[2]{-1, 1}, i64[]{9}, i32[1]{-1})", "i64[2]{6, 9}"},
+                  {"$(f32[1, 4], i64[4]{0, -4, 0, 0})", "f32[1, 0]"},
+                  {"$(f32[], i64[0])", "f32[]"},
                   {"$(f32[3], i64[1]{1})", "error: 1 pads are given for 1 axes"},
                   {"$(f32[3], i64[2]{-2, -2})", "error: remove more than"},
                   {"$(f32[3], i64[2]{0, 0}) {mode = \"mirror\"}", "error: must be constant, reflect"}},

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ops/support/blank.h"
+#include "ops/support/dims.h"
 #include "ops/support/window.h"
 #include "ops/support/zeros.h"
 
@@ -118,14 +119,22 @@ void eval_max(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  std::vector<Type> out(c.result_count(), Type::tensor(c.dtype(0)));
-  if (out.size() > 1) out[1].dtype = DType::i64;
-  if (!c.dims(0) || c.dims(0)->size() < 3) return out;
-  SymDims dims =
-      window_forward(c, std::span(*c.dims(0)).subspan(2), c.attr_ints("kernel_shape"), c.attr_int("ceil_mode") != 0);
-  dims.insert(dims.begin(), c.dims(0)->begin(), c.dims(0)->begin() + 2);
-  for (Type& t : out) t.dims = dims;
-  return out;
+  SymDims kernel = constants(c, c.attr_ints("kernel_shape"));
+  SymDims dims = c.unknown_dims(0, c.dims(0) ? 0 : kernel.size() + 2);
+  if (c.dims(0) && c.rank(0) >= 3) {
+    dims = window_dims(c, std::span(*c.dims(0)).subspan(2), kernel);
+    dims.insert(dims.begin(), c.dims(0)->begin(), c.dims(0)->begin() + 2);
+  } else if (c.dims(0)) {
+    fail("the input has rank {}, but needs a batch, channels and spatial axes", c.rank(0));
+  }
+  return {Type::tensor(c.dtype(0), dims), Type::tensor(DType::i64, dims)};
+}
+
+void backward(BackwardContext& c) {
+  SymDims kernel = constants(c, c.attr_ints("kernel_shape"));
+  c.set_rank(0, kernel.size() + 2);
+  const SymDims x = *c.dims(0);
+  require_windows_fit(c, std::span(x).subspan(2), kernel);
 }
 
 // Opset 1 wrote p as a float.
@@ -140,6 +149,7 @@ OpDef base() {
   op.operands = {{"x", float_tensor}};
   op.results = {{"y", float_tensor}};
   op.forward = forward;
+  op.backward = backward;
   op.value = absent("pools do not occur in shape arithmetic");
   return op;
 }
@@ -166,6 +176,9 @@ OpDef average() {
                  "f32[1, 1, 3]{0.5, 1.5, 4}"},
                 {"$(f32[2, 3, 7, 8]) {kernel_shape = [3, 2], strides = [2, 3], ceil_mode = 1}", "f32[2, 3, 3, 3]"},
                 {"$(f32[0, 3, 5]) {kernel_shape = [5]}", "f32[0, 3, 1]"},
+                {"$(f32[2, 1, 0, 5]) {kernel_shape = [3, 2], strides = [2, 2], pads = [1, 1, 0, 2], ceil_mode = 1}",
+                 "f32[2, 1, 0, 3]"},
+                {"$(f32[1, 1, 6]) {kernel_shape = [2], strides = [4], pads = [1, 1], ceil_mode = 1}", "f32[1, 1, 2]"},
                 {"$(f32[1, 3, 5]) {kernel_shape = [6]}", "error: does not fit"},
                 {"$(f32[1, 3, 5]) {kernel_shape = [2, 2]}", "error: the kernel has 2 axes"},
                 {"$(f32[1, 3, 5]) {kernel_shape = [2], strides = [0]}", "error: 'strides' contains 0"}};
@@ -245,12 +258,20 @@ std::vector<Type> forward_whole(const ForwardContext& c) {
   return {Type::tensor(c.dtype(0), dims)};
 }
 
+void backward_whole(BackwardContext& c) {
+  if (!c.result_dims(0)) return;
+  SymDims dims = *c.result_dims(0);
+  std::fill(dims.begin() + std::min<int64_t>(2, std::ssize(dims)), dims.end(), sym::Expr());
+  c.set_dims(0, dims);
+}
+
 OpDef whole(Whole kind, std::string_view name, ir::OnnxName onnx, std::string_view doc, std::string_view expect) {
   OpDef op = base();
   op.name = name;
   op.onnx = std::move(onnx);
   op.doc = doc;
   op.forward = forward_whole;
+  op.backward = backward_whole;
   op.eval = [kind](EvalContext& e) { eval_whole(kind, e); };
   if (kind == Whole::norm) op.attrs = {int_attr("p", 2)};
   if (kind == Whole::norm) op.upgrades = {{2, integer_p}};

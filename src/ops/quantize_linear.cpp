@@ -1,4 +1,6 @@
 // QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: between real numbers and small integers or floats.
+#include <algorithm>
+
 #include "ops/support/blank.h"
 #include "ops/support/quantize.h"
 
@@ -77,6 +79,25 @@ void quantize_at_run_time(EvalContext& e) {
   e.set(2, Tensor::from<uint8_t>(DType::u8, {}, {&q.zero_point, 1}));
 }
 
+// A scale of several elements is a vector along the axis, or has one element per block; zero points go with scales.
+void backward(BackwardContext& c) {
+  backward_same(c);
+  auto several = [&](size_t i) {
+    return c.dims(i) && std::ranges::any_of(*c.dims(i), [&](sym::Expr d) { return c.excludes(d, 1); });
+  };
+  int64_t block = c.attr_int("block_size");
+  if (c.dims(0) && (block > 0 || several(1))) {
+    SymDims dims = *c.dims(0);
+    auto at = static_cast<size_t>(dims.size() == 1 ? 0 : normalize_axis(c.attr_int("axis"), std::ssize(dims)));
+    dims[at] = block > 0 ? sym::ceildiv(dims[at], block) : dims[at];
+    c.set_dims(1, block > 0 ? dims : SymDims{dims[at]});
+  }
+  if (several(1))
+    c.set_dims(2, SymDims(*c.dims(1)));
+  else if (several(2))
+    c.set_dims(1, SymDims(*c.dims(2)));
+}
+
 DType declared_dtype(const ForwardContext& c, DType otherwise) {
   return dtype_from_onnx(c.attr_int("output_dtype")).value_or(otherwise);
 }
@@ -95,6 +116,7 @@ OpDef quantize_linear() {
   op.forward = [](const ForwardContext& c) -> std::vector<Type> {
     return {Type::tensor(c.has(2) ? c.dtype(2) : declared_dtype(c, DType::u8), c.dims(0))};
   };
+  op.backward = backward;
   op.eval = quantize;
   op.samples = {
       {"$(f32[6]{0, 2, 3, 1000, -254, -1000}, f32[]{2}, u8[]{128})", "u8[6]{128, 129, 130, 255, 1, 0}"},
@@ -103,6 +125,7 @@ OpDef quantize_linear() {
       {"$(f32[2]{1e6, -1e6}, f32[]{1}) {output_dtype = 17}", "f8e4m3fn[2]{448, -448}"},
       {"$(f32[2]{1e6, 1}, f32[]{1}) {output_dtype = 17, saturate = 0}", "f8e4m3fn[2]{nan, 1}"},
       {"$(f32[0, 3], f32[3], u8[3])", "u8[0, 3]"},
+      {"$(f32[2, 0], f32[0]) {axis = -1}", "u8[2, 0]"},
       {"$(f32[2, 3], f32[2])", "error: neither one element nor a vector"},
       {"$(f32[2, 3], f32[2, 2]) {block_size = 1}", "error: does not fit blocks"},
       {"$(f32[2], f32[]) {output_dtype = 1}", "error: does not take"},
@@ -123,12 +146,15 @@ OpDef dequantize_linear() {
   op.forward = [](const ForwardContext& c) -> std::vector<Type> {
     return {Type::tensor(declared_dtype(c, c.dtype(1)), c.dims(0))};
   };
+  op.backward = backward;
   op.eval = dequantize;
   op.samples = {{"$(u8[4]{0, 3, 128, 255}, f32[]{2}, u8[]{128})", "f32[4]{-256, -250, 0, 254}"},
                 {"$(i4[1, 3]{-8, 0, 7}, f16[3]{1, 2, 3})", "f16[1, 3]{-8, 0, 21}"},
                 {"$(i8[1, 3]{1, 2, 3}, f32[1, 2]{2, 4}, i8[1, 2]{0, 1}) {block_size = 2}", "f32[1, 3]{2, 4, 8}"},
                 {"$(i32[2], f32[]) {output_dtype = 10}", "f16[2]"},
                 {"$(u8[2, 0], f32[])", "f32[2, 0]"},
+                {"$(u8[2, 0], f32[2, 0], u8[2, 0]) {block_size = 4, axis = -1}", "f32[2, 0]"},
+                {"$(u8[2, 3], f32[1], u8[1, 1]) {axis = 7}", "f32[2, 3]"},
                 {"$(u8[2], f8e8m0[])", "error: 'output_dtype' is needed"},
                 {"$(u8[2], f32[], i8[])", "error: must be u8 like operand 'x'"}};
   return op;
@@ -148,6 +174,7 @@ OpDef dynamic_quantize_linear() {
     return {Type::tensor(DType::u8, c.dims(0)), Type::tensor(DType::f32, SymDims{}),
             Type::tensor(DType::u8, SymDims{})};
   };
+  op.backward = backward_same;
   op.eval = quantize_at_run_time;
   op.samples = {
       {"$(f32[6]{0, 2, -3, -2.5, 1.34, 0.5})", "u8[6]{153, 255, 0, 26, 221, 179}, f32[]{0.0196078438}, u8[]{153}"},

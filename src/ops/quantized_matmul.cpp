@@ -2,6 +2,7 @@
 #include "ops/support/blank.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/gemm.h"
+#include "ops/support/matmul_shape.h"
 #include "ops/support/quantize.h"
 
 namespace selkie::ops {
@@ -52,6 +53,10 @@ OpDef matmul_integer() {
   op.doc = "matrix product of 8-bit integers less their zero points, in 32 bits";
   op.operands = {{"a", a}, {"b", b}, {"a_zero_point", a, optional}, {"b_zero_point", b, optional}};
   op.results = {{"y", {"T3", DTypeSet{DType::i32}}}};
+  op.forward = [](const ForwardContext& c) {
+    return std::vector<Type>{Type::tensor(DType::i32, matmul_dims(c, 0, 1))};
+  };
+  op.backward = [](BackwardContext& c) { matmul_backward(c, 0, 1); };
   op.eval = eval_integer;
   op.samples = {{"$(u8[2, 2]{11, 7, 3, 10}, u8[2, 2]{1, 4, 2, 5}, u8[]{12}, u8[]{0})", "i32[2, 2]{-11, -29, -13, -46}"},
                 {"$(u8[2, 1]{5, 6}, i8[1, 2]{1, 2}, u8[2]{1, 2}, i8[2]{0, 1})", "i32[2, 2]{4, 4, 4, 4}"},
@@ -75,6 +80,10 @@ OpDef qlinear_matmul() {
   op.operands = {{"a", a},           {"a_scale", scale},  {"a_zero_point", a}, {"b", b},
                  {"b_scale", scale}, {"b_zero_point", b}, {"y_scale", scale},  {"y_zero_point", y}};
   op.results = {{"y", y}};
+  op.forward = [](const ForwardContext& c) {
+    return std::vector<Type>{Type::tensor(c.dtype(7), matmul_dims(c, 0, 3))};
+  };
+  op.backward = [](BackwardContext& c) { matmul_backward(c, 0, 3); };
   op.eval = eval_linear;
   op.samples = {
       {"$(u8[1, 2]{3, 4}, f32[]{0.5}, u8[]{1}, i8[2, 1]{2, -1}, f32[]{2}, i8[]{0}, f32[]{0.5}, u8[]{10})",

@@ -1,10 +1,10 @@
 // Resize and Upsample: a tensor resampled to other sizes, one axis after the other.
 #include "ops/support/resize.h"
 
-#include <cmath>
-#include <limits>
+#include <algorithm>
 
 #include "ops/support/blank.h"
+#include "ops/support/resize_shape.h"
 
 namespace selkie::ops {
 namespace {
@@ -14,45 +14,14 @@ constexpr TypeVar type{"T1", any};
 constexpr TypeVar roi_type{"T2", dtypes::f16_f32_f64};
 constexpr TypeVar scale_type{"f32", dtypes::f32};
 
-// The size after scaling, in the precision in which ONNX infers it.
-int64_t scaled_size(int64_t input, double scale) {
-  if (!(scale > 0) || !std::isfinite(scale)) fail("a scale is {}, but must be above 0", scale);
-  float size = static_cast<float>(input) * static_cast<float>(scale);
-  if (!(size < 0x1p40f)) fail("a scale of {} makes {} elements too many", scale, input);
-  return static_cast<int64_t>(std::floor(size));
+void check_count(const Tensor& t, std::string_view what, size_t axes) {
+  if (t.rank() != 1 || t.count() != static_cast<int64_t>(axes))
+    fail("'{}' has shape {}, but {} axes are resized", what, to_string(t.dims()), axes);
 }
 
-void set_scales(std::vector<ResizeAxis>& axes, const Tensor& scales) {
-  if (scales.rank() != 1 || scales.count() != static_cast<int64_t>(axes.size()))
-    fail("'scales' has shape {}, but {} axes are resized", to_string(scales.dims()), axes.size());
-  std::vector<double> values = widen<double>(scales);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    axes[i].scale = values[i];
-    axes[i].output = scaled_size(axes[i].input, values[i]);
-  }
-}
-
-void set_sizes(std::vector<ResizeAxis>& axes, const Tensor& sizes, const std::string& policy) {
-  if (sizes.rank() != 1 || sizes.count() != static_cast<int64_t>(axes.size()))
-    fail("'sizes' has shape {}, but {} axes are resized", to_string(sizes.dims()), axes.size());
-  std::vector<int64_t> values = ints_of(sizes);
-  double least = std::numeric_limits<double>::infinity();
-  double most = 0;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    if (values[i] < 0) fail("'sizes' contains {}", values[i]);
-    axes[i].output = values[i];
-    axes[i].scale = axes[i].input == 0 ? 1 : static_cast<double>(values[i]) / static_cast<double>(axes[i].input);
-    least = std::min(least, axes[i].scale);
-    most = std::max(most, axes[i].scale);
-  }
-  if (policy == "stretch") return;
-  if (policy != "not_larger" && policy != "not_smaller") fail("there is no aspect ratio policy '{}'", policy);
-  for (ResizeAxis& a : axes) {
-    a.scale = policy == "not_larger" ? least : most;
-    double size = std::floor(a.scale * static_cast<double>(a.input) + 0.5);
-    if (!(size < 0x1p40)) fail("a scale of {} makes {} elements too many", a.scale, a.input);
-    a.output = static_cast<int64_t>(size);
-  }
+void scale_by(std::vector<ResizeAxis>& axes, const Tensor& scales) {
+  check_count(scales, "scales", axes.size());
+  set_scales(axes, widen<double>(scales));
 }
 
 std::vector<ResizeAxis> axes_of(const EvalContext& e, const Tensor& x) {
@@ -77,8 +46,11 @@ void eval_resize(EvalContext& e) {
   bool scales = e.has(2) && e.tensor(2).count() > 0;
   bool sizes = e.has(3) && e.tensor(3).count() > 0;
   if (scales == sizes && x.rank() > 0) fail("exactly one of 'scales' and 'sizes' is needed");
-  if (scales) set_scales(axes, e.tensor(2));
-  if (sizes) set_sizes(axes, e.tensor(3), e.attr_string("keep_aspect_ratio_policy"));
+  if (scales) scale_by(axes, e.tensor(2));
+  if (sizes) {
+    check_count(e.tensor(3), "sizes", axes.size());
+    set_sizes(axes, ints_of(e.tensor(3)), e.attr_string("keep_aspect_ratio_policy"));
+  }
   ResizeOptions o{e.attr_string("mode"),
                   e.attr_string("coordinate_transformation_mode"),
                   e.attr_string("nearest_mode"),
@@ -109,7 +81,7 @@ void eval_upsample(EvalContext& e) {
   const Tensor& x = e.tensor(0);
   std::vector<ResizeAxis> axes;
   for (int64_t i = 0; i < x.rank(); ++i) axes.push_back({i, x.dim(i), x.dim(i), 1});
-  set_scales(axes, e.tensor(1));
+  scale_by(axes, e.tensor(1));
   ResizeOptions o = before_opset_11;
   o.mode = e.attr_string("mode");
   e.set(0, resize(x, o, axes));
@@ -164,6 +136,8 @@ OpDef base() {
               string_attr("nearest_mode", "round_prefer_floor")};
   op.dynamism = isvdos({"scales", "sizes"});
   op.value = absent("images do not occur in shape arithmetic");
+  op.forward = [](const ForwardContext& c) { return resize_forward(c, {.scales = 2, .sizes = 3}); };
+  op.backward = [](BackwardContext& c) { resize_backward(c, {.scales = 2, .sizes = 3}); };
   op.eval = eval_resize;
   op.upgrades = {{11, from_opset_10}};
   op.samples = {
@@ -176,6 +150,13 @@ OpDef base() {
        "extrapolation_value = 9.0}",
        "f32[3]{1, 3, 9}"},
       {"$(f32[0, 2], _, f32[2]{1, 2})", "f32[0, 4]"},
+      {"$(f32[10, 7, 3], _, f32[3]{0.7, 0.5, 1.3})", "f32[7, 3, 3]"},
+      {"$(f32[2, 30, 6], _, f32[2]{0.1, 0.33333334}, i64[0]) {axes = [-2, -1]}", "f32[2, 3, 2]"},
+      {"$(f32[3, 4], f32[0], f32[0], i64[2]{0, 1})", "f32[0, 1]"},
+      {"$(f32[2, 4], _, _, i64[1]{9}) {axes = [1], keep_aspect_ratio_policy = \"not_smaller\"}", "f32[2, 9]"},
+      {"$(f32[2, 4, 0], _, _, i64[2]{3, 5}) {axes = [0, 2], keep_aspect_ratio_policy = \"not_smaller\"}",
+       "f32[3, 4, 0]"},
+      {"$(f32[])", "f32[]"},
       {"$(f32[1, 2], _, f32[2]{1, 2}, i64[2]{1, 2})", "error: exactly one of"},
       {"$(f32[1, 2], _, f32[2]{1, 0})", "error: a scale is 0"},
       {"$(f32[1, 2], _, f32[2]{1, 2}) {mode = \"magic\"}", "error: no mode 'magic'"}};
@@ -190,6 +171,8 @@ OpDef upsample() {
   op.operands = {{"x", type}, {"scales", scale_type}};
   op.attrs = {string_attr("mode", "nearest")};
   op.dynamism = isvdos({"scales"});
+  op.forward = [](const ForwardContext& c) { return resize_forward(c, {.scales = 1, .sizes = {}}); };
+  op.backward = [](BackwardContext& c) { resize_backward(c, {.scales = 1, .sizes = {}}); };
   op.eval = eval_upsample;
   op.upgrades = {{7, upsample_from_opset_1}, {9, upsample_from_opset_7}, {10, [](UpgradeContext& c) {
                                                                             c.become("resize");

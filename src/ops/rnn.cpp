@@ -23,6 +23,58 @@ void eval(RnnCell cell, EvalContext& e) {
   if (cell == RnnCell::lstm) e.set(2, results.y_c);
 }
 
+int64_t direction_count(const ir::ShapeContext& c) {
+  const std::string& direction = c.attr_string("direction");
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    fail("'direction' is '{}', but must be forward, reverse or bidirectional", direction);
+  return direction == "bidirectional" ? 2 : 1;
+}
+
+// From the attribute, or the weights; null where neither tells.
+sym::Expr hidden_size(RnnCell cell, const ir::ShapeContext& c) {
+  if (const ir::Attribute* given = c.find_attr("hidden_size")) {
+    if (std::get<int64_t>(*given) < 0) fail("'hidden_size' is {}", std::get<int64_t>(*given));
+    return c.constant(std::get<int64_t>(*given));
+  }
+  if (c.dims(2) && c.rank(2) == 3) return c.dims(2)->at(2);
+  if (c.dims(1) && c.rank(1) == 3) return sym::floordiv(c.dims(1)->at(1), gate_count(cell));
+  return {};
+}
+
+std::vector<Type> forward(RnnCell cell, const ForwardContext& c) {
+  bool batch_first = c.attr_int("layout") != 0;
+  bool known = c.dims(0) && c.rank(0) == 3;
+  sym::Expr steps = known ? c.dims(0)->at(batch_first ? 1 : 0) : c.unknown(0, batch_first ? 1 : 0);
+  sym::Expr batch = known ? c.dims(0)->at(batch_first ? 0 : 1) : c.unknown(0, batch_first ? 0 : 2);
+  sym::Expr directions = c.constant(direction_count(c));
+  sym::Expr hidden = hidden_size(cell, c);
+  if (!hidden) hidden = c.unknown(0, 3);
+  Type y = Type::tensor(
+      c.dtype(0), batch_first ? SymDims{batch, steps, directions, hidden} : SymDims{steps, directions, batch, hidden});
+  Type state =
+      Type::tensor(c.dtype(0), batch_first ? SymDims{batch, directions, hidden} : SymDims{directions, batch, hidden});
+  return {y, state, state};
+}
+
+void backward(RnnCell cell, BackwardContext& c) {
+  c.set_rank(0, 3);
+  c.set_rank(2, 3);
+  bool batch_first = c.attr_int("layout") != 0;
+  const SymDims x = *c.dims(0);
+  sym::Expr batch = x[batch_first ? 0 : 1];
+  sym::Expr directions = c.constant(direction_count(c));
+  sym::Expr hidden = hidden_size(cell, c);
+  sym::Expr gates = hidden * gate_count(cell);
+  SymDims state = batch_first ? SymDims{batch, directions, hidden} : SymDims{directions, batch, hidden};
+  c.set_dims(1, SymDims{directions, gates, x[2]});
+  c.set_dims(2, SymDims{directions, gates, hidden});
+  c.set_dims(3, SymDims{directions, gates * 2});
+  c.set_dims(4, SymDims{batch});
+  c.set_dims(5, state);
+  c.set_dims(6, state);
+  c.set_dims(7, SymDims{directions, hidden * 3});
+}
+
 OpDef base(RnnCell cell) {
   return {
       .name = {},
@@ -41,8 +93,8 @@ OpDef base(RnnCell cell) {
                 int_attr("layout", 0)},
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
+      .forward = [cell](const ForwardContext& c) { return forward(cell, c); },
+      .backward = [cell](BackwardContext& c) { backward(cell, c); },
       .value = absent("recurrent layers do not occur in shape arithmetic"),
       .eval = [cell](EvalContext& e) { eval(cell, e); },
       .lower = later::cpu,
@@ -106,6 +158,10 @@ OpDef lstm() {
                 {"$(f32[3, 2, 4], f32[2, 20, 4], f32[2, 20, 5], f32[2, 40], i32[2]{3, 0}, _, _, f32[2, 15]) "
                  "{direction = \"bidirectional\", clip = 0.5, input_forget = 1}",
                  "f32[3, 2, 2, 5], f32[2, 2, 5], f32[2, 2, 5]"},
+                {"$(f32[2, 3, 4], f32[2, 20, 4], f32[2, 20, 5], _, _, f32[2, 2, 5], f32[2, 2, 5]) {direction = "
+                 "\"bidirectional\", layout = 1, hidden_size = 5}",
+                 "f32[2, 3, 2, 5], f32[2, 2, 5], f32[2, 2, 5]"},
+                {"$(f32[3, 1, 4], f32[1, 0, 4], f32[1, 0, 0])", "f32[3, 1, 1, 0], f32[1, 1, 0], f32[1, 1, 0]"},
                 {"$(f32[3, 2, 0], f32[1, 20, 0], f32[1, 20, 5])", "f32[3, 1, 2, 5], f32[1, 2, 5], f32[1, 2, 5]"},
                 {"$(f32[3, 2, 4], f32[1, 20, 4], f32[1, 20, 5], _, i32[2]{3, 4})", "error: there are 3 steps"}};
   return op;

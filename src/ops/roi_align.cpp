@@ -161,6 +161,20 @@ void eval_max(EvalContext& e) {
   e.set(0, narrow<double>(out, x.dtype(), dims));
 }
 
+// Operand 0 is images, operand 1 regions of so many numbers each.
+std::vector<Type> forward(const ForwardContext& c, int64_t height, int64_t width) {
+  if (height < 1 || width < 1) fail("an output of {}×{} cannot be made", height, width);
+  SymDims dims{c.dims(1) && c.rank(1) == 2 ? c.dims(1)->at(0) : c.unknown(0, 0),
+               c.dims(0) && c.rank(0) == 4 ? c.dims(0)->at(1) : c.unknown(0, 1), c.constant(height), c.constant(width)};
+  return {Type::tensor(c.dtype(0), dims)};
+}
+
+void backward(BackwardContext& c, int64_t columns) {
+  c.set_rank(0, 4);
+  c.set_dims(1, SymDims{sym::Expr(), c.constant(columns)});
+  c.set_dims(2, SymDims{c.dims(1)->at(0)});
+}
+
 OpDef base() {
   OpDef op = blank_record(Mapping::many_to_many);
   op.value = absent("images do not occur in shape arithmetic");
@@ -180,6 +194,10 @@ OpDef align() {
               int_attr("output_width", 1),
               int_attr("sampling_ratio", 0),
               float_attr("spatial_scale", 1)};
+  op.forward = [](const ForwardContext& c) {
+    return forward(c, c.attr_int("output_height"), c.attr_int("output_width"));
+  };
+  op.backward = [](BackwardContext& c) { backward(c, 4); };
   op.eval = eval_align;
   op.upgrades = {{16, set_default("coordinate_transformation_mode", std::string("output_half_pixel"))}};
   op.samples = {
@@ -200,6 +218,12 @@ OpDef max() {
   op.operands = {{"x", float_tensor}, {"rois", float_tensor}};
   op.results = {{"y", float_tensor}};
   op.attrs = {required_attr("pooled_shape", AttrKind::integers), float_attr("spatial_scale", 1)};
+  op.forward = [](const ForwardContext& c) {
+    const std::vector<int64_t>& pooled = c.attr_ints("pooled_shape");
+    if (pooled.size() != 2) fail("'pooled_shape' is {}", to_string(pooled));
+    return forward(c, pooled[0], pooled[1]);
+  };
+  op.backward = [](BackwardContext& c) { backward(c, 5); };
   op.eval = eval_max;
   op.samples = {{"$(f32[1, 1, 2, 3]{1, 2, 3, 4, 5, 6}, f32[1, 5]{0, 0, 0, 1, 1}) {pooled_shape = [1, 2]}",
                  "f32[1, 1, 1, 2]{4, 5}"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/convert.h"
+#include "ops/support/dims.h"
 #include "ops/support/gemm.h"
 #include "ops/support/shape.h"
 #include "ops/support/zeros.h"
@@ -72,43 +73,62 @@ template void convolve(const ConvShape&, const float*, const float*, float*);
 template void convolve(const ConvShape&, const double*, const double*, double*);
 template void convolve(const ConvShape&, const int64_t*, const int64_t*, int64_t*);
 
+std::optional<ir::SymDims> kernel_dims(const ir::ShapeContext& c, size_t w) {
+  if (const ir::Attribute* given = c.find_attr("kernel_shape"))
+    return constants(c, std::get<std::vector<int64_t>>(*given));
+  if (!c.dims(w) || c.rank(w) < 3) return std::nullopt;
+  return ir::SymDims(c.dims(w)->begin() + 2, c.dims(w)->end());
+}
+
 std::optional<ir::SymDims> conv_forward(const ir::ForwardContext& c, size_t w) {
-  if (!c.dims(0) || !c.dims(w) || c.dims(0)->size() < 3 || c.dims(w)->size() != c.dims(0)->size()) {
-    // The rank of one is that of the other and of the result.
-    const std::optional<ir::SymDims>& known = c.dims(0) ? c.dims(0) : c.dims(w);
-    return known && known->size() >= 3 ? std::optional(c.unknown_dims(0, known->size())) : std::nullopt;
-  }
-  std::vector<int64_t> kernel;
-  if (const ir::Attribute* given = c.find_attr("kernel_shape")) {
-    kernel = std::get<std::vector<int64_t>>(*given);
-  } else {
-    for (size_t i = 2; i < c.dims(w)->size(); ++i) {
-      std::optional<int64_t> size = (*c.dims(w))[i].constant();
-      if (!size) {
-        ir::SymDims dims = c.unknown_dims(0, c.rank(0));
-        dims[0] = c.dims(0)->at(0);
-        dims[1] = c.dims(w)->at(0);
-        return dims;
-      }
-      kernel.push_back(*size);
-    }
-  }
-  ir::SymDims dims = window_forward(c, std::span(*c.dims(0)).subspan(2), kernel);
-  dims.insert(dims.begin(), {c.dims(0)->at(0), c.dims(w)->at(0)});
+  std::optional<ir::SymDims> kernel = kernel_dims(c, w);
+  if (!c.dims(0) && !c.dims(w) && !kernel) return std::nullopt;
+  size_t rank = c.dims(0) ? c.rank(0) : c.dims(w) ? c.rank(w) : kernel->size() + 2;
+  if (rank < 3 || (c.dims(w) && c.rank(w) != rank)) return std::nullopt;
+  ir::SymDims dims = c.dims(0) && kernel ? window_dims(c, std::span(*c.dims(0)).subspan(2), *kernel) : ir::SymDims{};
+  dims.insert(dims.begin(),
+              {c.dims(0) ? c.dims(0)->at(0) : c.unknown(0, 0), c.dims(w) ? c.dims(w)->at(0) : c.unknown(0, 1)});
+  while (dims.size() < rank) dims.push_back(c.unknown(0, dims.size()));
   return dims;
 }
 
-void conv_backward(ir::BackwardContext& c, size_t w) {
-  for (auto [known, other] : {std::pair(w, size_t{0}), std::pair(size_t{0}, w)})
-    if (c.dims(known)) c.set_rank(other, c.rank(known));
-  if (!c.dims(0) || !c.dims(w) || c.rank(0) < 3) return;
+void require_conv_ranks(ir::BackwardContext& c, size_t w) {
+  const ir::Attribute* kernel = c.find_attr("kernel_shape");
+  std::optional<size_t> rank;
+  if (c.dims(0))
+    rank = c.rank(0);
+  else if (c.dims(w))
+    rank = c.rank(w);
+  else if (c.result_dims(0))
+    rank = c.result_dims(0)->size();
+  else if (kernel != nullptr)
+    rank = std::get<std::vector<int64_t>>(*kernel).size() + 2;
+  if (!rank) return;
+  if (*rank < 3) fail("an input of rank {} cannot be convolved", *rank);
+  c.set_rank(0, *rank);
+  c.set_rank(w, *rank);
+}
+
+void require_kernel_shape(ir::BackwardContext& c, size_t w) {
+  const ir::Attribute* given = c.find_attr("kernel_shape");
+  if (given == nullptr) return;
+  ir::SymDims dims = constants(c, std::get<std::vector<int64_t>>(*given));
+  dims.insert(dims.begin(), 2, sym::Expr());
+  c.set_dims(w, dims);
+}
+
+void conv_backward(ir::BackwardContext& c, size_t w, std::optional<size_t> bias) {
+  require_conv_ranks(c, w);
+  if (!c.dims(0)) return;
+  require_kernel_shape(c, w);
   const ir::SymDims x = *c.dims(0);
   const ir::SymDims weights = *c.dims(w);
-  c.equal(x[1], weights[1] * c.attr_int("group"));
-  if (const ir::Attribute* given = c.find_attr("kernel_shape")) {
-    const auto& kernel = std::get<std::vector<int64_t>>(*given);
-    for (size_t i = 0; i < kernel.size() && i + 2 < weights.size(); ++i) c.equal(weights[i + 2], c.constant(kernel[i]));
-  }
+  int64_t group = c.attr_int("group");
+  if (group < 1) fail("'group' is {}", group);
+  c.equal(x[1], weights[1] * group);
+  c.equal(mod(weights[0], group), c.constant(0));
+  require_windows_fit(c, std::span(x).subspan(2), std::span(weights).subspan(2));
+  if (bias) c.set_dims(*bias, std::span(weights).first(1));
   if (!c.result_dims(0) || c.result_dims(0)->size() != x.size()) return;
   c.equal(x[0], c.result_dims(0)->at(0));
   c.equal(weights[0], c.result_dims(0)->at(1));

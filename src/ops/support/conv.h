@@ -1,6 +1,8 @@
 // Convolution as matrix products over gathered windows, and its adjoint, for any number of spatial axes and groups.
 #pragma once
 
+#include <optional>
+
 #include "ops/support/window.h"
 
 namespace selkie::ops {
@@ -41,8 +43,13 @@ void add_channel_bias(std::span<T> y, std::span<const T> bias, int64_t plane) {
 
 // forward of Conv and its integer forms, whose weights are operand `w`.
 std::optional<ir::SymDims> conv_forward(const ir::ForwardContext& c, size_t w);
-// backward of the same: channels fit the weights, batch and channels are the result's.
-void conv_backward(ir::BackwardContext& c, size_t w);
+// backward of the same: channels fit the weights, windows the input and a bias the channels of the result.
+void conv_backward(ir::BackwardContext& c, size_t w, std::optional<size_t> bias = std::nullopt);
+// The parts that the adjoint shares: input and weights are of one rank, which is also the result's.
+void require_conv_ranks(ir::BackwardContext& c, size_t w);
+// The kernel's dims: the attribute kernel_shape, or those of the weights.
+std::optional<ir::SymDims> kernel_dims(const ir::ShapeContext& c, size_t w);
+void require_kernel_shape(ir::BackwardContext& c, size_t w);
 // The attributes that they share.
 std::vector<ir::AttrDef> conv_attrs();
 

@@ -51,6 +51,10 @@ void place(const WindowAttrs& attrs, WindowAxis& a) {
          a.pad_begin + a.pad_end);
 }
 
+void check_axes(size_t kernel, size_t input) {
+  if (kernel != input) fail("the kernel has {} axes, but the input has {} spatial ones", kernel, input);
+}
+
 // The taps of one axis at one output index.
 struct AxisTaps {
   std::vector<Tap> taps;
@@ -88,6 +92,18 @@ WindowAttrs window_attrs(const ir::EvalContext& e, size_t axes) {
                  has("ceil_mode") && e.attr_int("ceil_mode") != 0);
 }
 
+WindowAttrs window_attrs(const ir::ShapeContext& c, size_t axes) {
+  auto find = [&]<class T>(std::string_view name, T*) {
+    const ir::Attribute* found = c.op().find_attr(name) != nullptr ? c.find_attr(name) : nullptr;
+    return found == nullptr ? nullptr : std::get_if<T>(found);
+  };
+  auto ints = [&](std::string_view name) { return find(name, static_cast<Ints*>(nullptr)); };
+  const auto* auto_pad = find("auto_pad", static_cast<std::string*>(nullptr));
+  const auto* ceil_mode = find("ceil_mode", static_cast<int64_t*>(nullptr));
+  return checked(axes, ints("strides"), ints("dilations"), ints("pads"), auto_pad != nullptr ? *auto_pad : "NOTSET",
+                 ceil_mode != nullptr && *ceil_mode != 0);
+}
+
 std::vector<int64_t> kernel_shape(const ir::EvalContext& e, std::span<const int64_t> expected) {
   std::vector<int64_t> kernel(expected.begin(), expected.end());
   if (e.has_attr("kernel_shape") && e.attr_ints("kernel_shape") != kernel)
@@ -96,8 +112,7 @@ std::vector<int64_t> kernel_shape(const ir::EvalContext& e, std::span<const int6
 }
 
 Window make_window(const WindowAttrs& attrs, std::span<const int64_t> input, std::span<const int64_t> kernel) {
-  if (kernel.size() != input.size())
-    fail("the kernel has {} axes, but the input has {} spatial ones", kernel.size(), input.size());
+  check_axes(kernel.size(), input.size());
   Window window;
   for (size_t i = 0; i < input.size(); ++i) {
     if (kernel[i] < 1 || kernel[i] > largest) fail("the kernel has size {} along axis {}", kernel[i], i);
@@ -144,29 +159,55 @@ void for_each_window(const Window& window, int64_t begin, int64_t end,
   }
 }
 
-ir::SymDims window_forward(const ir::ForwardContext& c, std::span<const sym::Expr> input,
-                           std::span<const int64_t> kernel, bool ceil_mode) {
-  auto ints = [&](std::string_view name) {
-    const ir::Attribute* found = c.find_attr(name);
-    return found == nullptr ? nullptr : std::get_if<Ints>(found);
-  };
-  WindowAttrs attrs = checked(input.size(), ints("strides"), ints("dilations"), ints("pads"),
-                              std::get<std::string>(*c.find_attr("auto_pad")), ceil_mode);
-  if (kernel.size() != input.size())
-    fail("the kernel has {} axes, but the input has {} spatial ones", kernel.size(), input.size());
-  ir::SymDims out;
+namespace {
+
+struct SymAxis {
+  sym::Expr input;
+  sym::Expr room;  // how far a window can move
+  int64_t stride;
+  int64_t pad_begin;
+};
+
+std::vector<SymAxis> symbolic_axes(const WindowAttrs& attrs, std::span<const sym::Expr> input,
+                                   std::span<const sym::Expr> kernel) {
+  check_axes(kernel.size(), input.size());
+  std::vector<SymAxis> out;
   for (size_t i = 0; i < input.size(); ++i) {
-    int64_t stride = attrs.strides[i];
-    if (attrs.auto_pad.starts_with("SAME")) {
-      out.push_back(ceildiv(input[i], stride));
-      continue;
-    }
-    int64_t pads = attrs.pads[i] + attrs.pads[input.size() + i];
-    sym::Expr room = input[i] + (pads - (kernel[i] - 1) * attrs.dilations[i] - 1);
-    out.push_back(attrs.ceil_mode ? min(ceildiv(room, stride) + 1, ceildiv(input[i] + attrs.pads[i], stride))
-                                  : floordiv(room, stride) + 1);
+    sym::Expr extent = (kernel[i] - 1) * attrs.dilations[i] + 1;
+    out.push_back(
+        {input[i], input[i] + attrs.pads[i] + attrs.pads[input.size() + i] - extent, attrs.strides[i], attrs.pads[i]});
   }
   return out;
+}
+
+}  // namespace
+
+ir::SymDims window_dims(const ir::ShapeContext& c, std::span<const sym::Expr> input,
+                        std::span<const sym::Expr> kernel) {
+  WindowAttrs attrs = window_attrs(c, input.size());
+  ir::SymDims out;
+  for (const SymAxis& a : symbolic_axes(attrs, input, kernel)) {
+    if (attrs.auto_pad.starts_with("SAME"))
+      out.push_back(ceildiv(a.input, a.stride));
+    else if (attrs.ceil_mode)
+      out.push_back(min(ceildiv(a.room, a.stride) + 1, ceildiv(a.input + a.pad_begin, a.stride)));
+    else
+      out.push_back(floordiv(a.room, a.stride) + 1);
+  }
+  return out;
+}
+
+void require_windows_fit(ir::BackwardContext& c, std::span<const sym::Expr> input, std::span<const sym::Expr> kernel) {
+  WindowAttrs attrs = window_attrs(c, input.size());
+  for (sym::Expr size : kernel) c.less_equal(c.constant(1), size);
+  if (attrs.auto_pad.starts_with("SAME")) return;
+  for (const SymAxis& a : symbolic_axes(attrs, input, kernel)) {
+    // An empty axis may be too short for a window, as long as it gives an empty result.
+    int64_t short_by = c.excludes(a.input, 0) ? 0 : attrs.ceil_mode ? 2 * a.stride - 1 : a.stride;
+    if ((a.room + short_by).constant().value_or(0) < 0)
+      fail("a window does not fit an axis of size {}: {} elements are missing", to_string(a.input), to_string(-a.room));
+    c.less_equal(c.constant(0), a.room + short_by);
+  }
 }
 
 }  // namespace selkie::ops

@@ -35,6 +35,7 @@ struct WindowAttrs {
   bool ceil_mode = false;
 };
 WindowAttrs window_attrs(const ir::EvalContext& e, size_t axes);
+WindowAttrs window_attrs(const ir::ShapeContext& c, size_t axes);
 
 // The kernel's dims: the attribute kernel_shape, which must equal `expected` where both are there.
 std::vector<int64_t> kernel_shape(const ir::EvalContext& e, std::span<const int64_t> expected);
@@ -56,9 +57,9 @@ struct Tap {
 void for_each_window(const Window& window, int64_t begin, int64_t end,
                      const std::function<void(int64_t, std::span<const Tap>, int64_t)>& f);
 
-// The symbolic output dims of spatial axes under a window with a known kernel, for records with strides, dilations,
-// pads and auto_pad.
-ir::SymDims window_forward(const ir::ForwardContext& c, std::span<const sym::Expr> input,
-                           std::span<const int64_t> kernel, bool ceil_mode = false);
+// The same before the run: symbolic sizes of spatial axes under a window, exact wherever `make_window` accepts them.
+ir::SymDims window_dims(const ir::ShapeContext& c, std::span<const sym::Expr> input, std::span<const sym::Expr> kernel);
+// What `make_window` demands of them.
+void require_windows_fit(ir::BackwardContext& c, std::span<const sym::Expr> input, std::span<const sym::Expr> kernel);
 
 }  // namespace selkie::ops
