@@ -74,7 +74,7 @@ class InputValues {
   // The side that is a dim of its own is the one to name first.
   sym::Expr left = check.a;
   sym::Expr right = check.b;
-  bool swapped = place(left, rdp).empty() && !place(right, rdp).empty();
+  bool swapped = place(left, rdp).empty() && (!place(right, rdp).empty() || left.is_constant());
   if (swapped) {
     std::swap(left, right);
     std::swap(a, b);

@@ -41,7 +41,9 @@ class Services final : public ShapeServices {
   sym::Expr unknown_dim(size_t result, size_t axis, const Bounds&) override {
     return inference_.unknown({&node_, result, axis});
   }
-  sym::Expr trips(const Bounds&) override { return inference_.unknown({&node_, SIZE_MAX, 0}); }
+  sym::Expr trips(const Bounds& bounds) override {
+    return bounds.most && bounds.most.constant() == 0 ? bounds.most : inference_.unknown({&node_, SIZE_MAX, 0});
+  }
   void define_trips(sym::Expr) override {}
   sym::Expr trip_index() override { return inference_.unknown({&node_, SIZE_MAX, 1}); }
   sym::Expr varying_dim(size_t parameter, size_t axis) override {
@@ -58,7 +60,13 @@ class Services final : public ShapeServices {
     return elements;
   }
   std::optional<std::vector<Known>> run_region(size_t region, std::vector<Known> parameters, bool,
-                                               const std::function<void(sym::Facts&)>&) override {
+                                               const std::function<void(sym::Facts&)>& assume) override {
+    try {
+      sym::Facts facts(inference_.symbols());
+      assume(facts);
+    } catch (const Error&) {
+      return std::nullopt;  // it cannot be entered
+    }
     return inference_.run(*node_.regions[region], std::move(parameters));
   }
   const sym::Facts& region_facts(size_t) const override { return facts_; }

@@ -62,7 +62,7 @@ std::vector<Type> forward(const ForwardContext& c) {
   const std::optional<ir::Contents>& again = shapes.skipped[0].contents;
   bool goes_on = shapes.runs && again && again->complete() && again->elements.at(0).constant() == 1;
   sym::Expr trips = !shapes.runs ? c.constant(0) : goes_on && holds(c, 1) && limited ? most : form.trips;
-  if (trips != form.trips) c.services().define_trips(trips);
+  if (trips != form.trips && form.trips.is_symbol()) c.services().define_trips(trips);
   std::vector<Type> types;
   for (size_t i = 0; i < shapes.state.size(); ++i) {
     types.push_back(shapes.state[i].type);

@@ -119,8 +119,10 @@ class LoopFollower {
 
   LoopShapes without_trips() {
     LoopShapes out{.state = form_.state, .outputs = {}, .skipped = std::vector<Known>(form_.skipped), .runs = false};
-    size_t yields = c_.node()->regions[0]->yields.size();
-    out.outputs.resize(yields - form_.skipped - form_.state.size());
+    std::optional<std::vector<Known>> yields = trip(true);
+    for (size_t i = form_.skipped + form_.state.size(); i < c_.node()->regions[0]->yields.size(); ++i)
+      out.outputs.push_back(yields ? output_type((*yields)[i].type) : Type{});
+    trip(false);  // leaves the region as the one that is never entered
     return out;
   }
 
