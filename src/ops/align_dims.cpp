@@ -16,11 +16,20 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  if (!c.dims(0) || !c.dims(1)) return {Type::tensor(c.dtype(1))};
-  auto rank = static_cast<int64_t>(c.dims(0)->size());
+  if (!c.dims(0)) return {Type::tensor(c.dtype(1))};
+  auto rank = static_cast<int64_t>(c.rank(0));
+  auto room = static_cast<size_t>(rank - normalize_axis(c.attr_int("axis"), std::max<int64_t>(rank, 1)));
+  if (!c.dims(1)) return {Type::tensor(c.dtype(1), c.unknown_dims(0, room))};
   SymDims dims = *c.dims(1);
-  dims.resize(static_cast<size_t>(rank - normalize_axis(c.attr_int("axis"), rank)), c.constant(1));
+  if (dims.size() > room) fail("{} dims do not fit into {} from axis {} on", dims.size(), rank, c.attr_int("axis"));
+  dims.resize(room, c.constant(1));
   return {Type::tensor(c.dtype(1), dims)};
+}
+
+void value(ValueContext& c) {
+  const ir::Contents* data = c.partial(1);
+  std::optional<Dims> dims = c.small_dims(0);
+  if (data != nullptr && dims && element_count(*dims) == static_cast<int64_t>(data->elements.size())) c.set(0, *data);
 }
 
 }  // namespace
@@ -36,13 +45,15 @@ OpDef align_dims_op() {
       .dynamism = isdos(),
       .mapping = Mapping::reorganize,
       .forward = forward,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .backward = absent("how many dims the data has of its own does not follow from the result"),
+      .value = value,
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,
       .samples = {{"$(f32[2, 3, 4], f32[3]) {axis = 1}", "f32[3, 1]"},
                   {"$(f32[2, 3], f32[3]) {axis = 1}", "f32[3]"},
+                  {"$(f32[2, 0, 1], i64[0]) {axis = -2}", "i64[0, 1]"},
+                  {"$(f32[], i64[]{5}) {axis = 0}", "i64[]{5}"},
                   {"$(f32[2, 3], f32[3, 4]) {axis = 1}", "error: does not fit"}},
   };
 }

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/support/head_dims.h"
 #include "ops/support/record.h"
+#include "ops/support/requirements.h"
 
 namespace selkie::ops {
 namespace {
@@ -71,6 +73,64 @@ void eval(EvalContext& e) {
   e.set(2, to_tensor(v, e.tensor(2).dtype()));
 }
 
+struct Parts {
+  HeadDims q, k, v;  // keys and values with the past
+};
+
+Parts parts_of(const ir::ShapeContext& c) {
+  auto heads = [&](std::string_view name) {
+    const ir::Attribute* given = c.find_attr(name);
+    return given ? std::get<int64_t>(*given) : 0;
+  };
+  Parts p{split_dims(c, c.dims(0), heads("q_num_heads")), split_dims(c, c.dims(1), heads("kv_num_heads")),
+          split_dims(c, c.dims(2), heads("kv_num_heads"))};
+  p.k.length = appended_length(c, 4, p.k.length);
+  p.v.length = appended_length(c, 5, p.v.length);
+  return p;
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  auto [q, k, v] = parts_of(c);
+  HeadDims y = attended(q, k, v);
+  std::vector<Type> types{Type::tensor(c.dtype(0))};
+  size_t rank = 0;
+  for (size_t i = 0; i < 3; ++i)
+    if (c.dims(i)) rank = c.rank(i);
+  if (rank == 3 || rank == 4) types[0].dims = named(c, 0, rank == 3 ? merged_dims(y) : dims_of(y));
+  sym::Expr keys = either(k.length, v.length);
+  if (!keys) keys = c.unknown(1, 2);
+  sym::Expr heads = either(k.heads, v.heads);
+  types.push_back(Type::tensor(c.dtype(1), named(c, 1, {y.batch, heads, keys, either(k.size, q.size)})));
+  types.push_back(Type::tensor(c.dtype(2), named(c, 2, {y.batch, heads, keys, v.size})));
+  types.push_back(Type::tensor(c.dtype(0), named(c, 3, {y.batch, q.heads, q.length, keys})));
+  return types;
+}
+
+void backward(BackwardContext& c) {
+  std::optional<size_t> rank;
+  for (size_t i = 0; i < 3; ++i)
+    if (c.dims(i)) rank = c.rank(i);
+  if (c.result_dims(0)) rank = c.result_dims(0)->size();
+  if (!rank) return;
+  for (size_t i = 0; i < 3; ++i) c.set_rank(i, *rank);
+  if (*rank == 3) {
+    if (const ir::Attribute* heads = c.find_attr("q_num_heads")) require_split(c, 0, std::get<int64_t>(*heads));
+    if (const ir::Attribute* heads = c.find_attr("kv_num_heads"))
+      for (size_t i : {1, 2}) require_split(c, i, std::get<int64_t>(*heads));
+  }
+  auto [q, k, v] = parts_of(c);
+  require_past(c, 4, k);
+  require_past(c, 5, v);
+  require_attention(c, q, k, v);
+  if (c.has(3) && c.dims(3) && c.rank(3) > 0) {
+    // A mask may end before the keys do.
+    const SymDims mask = *c.dims(3);
+    if (k.length) c.less_equal(mask.back(), k.length);
+    require_broadcast_to(c, std::span(mask).first(mask.size() - 1), SymDims{q.batch, q.heads, q.length});
+  }
+  if (q.batch) require_count(c, 6, q.batch);
+}
+
 }  // namespace
 
 OpDef attention_op() {
@@ -95,8 +155,8 @@ OpDef attention_op() {
                 optional_attr("softmax_precision", AttrKind::integer)},
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
+      .forward = forward,
+      .backward = backward,
       .value = absent("attention does not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,
@@ -111,6 +171,9 @@ OpDef attention_op() {
                    "f32[1, 1, 1, 1]{2}"},
                   {"$(f32[1, 1, 1, 2], f32[1, 1, 2, 2], f32[1, 1, 2, 1], f32[1, 2])", "f32[1, 1, 1, 1]"},
                   {"$(f32[1, 1, 0, 2], f32[1, 1, 2, 2], f32[1, 1, 2, 1])", "f32[1, 1, 0, 1]"},
+                  {"$(f32[2, 2, 3, 4], f32[2, 1, 5, 4], f32[2, 1, 5, 1], f32[3, 2], f32[2, 1, 0, 4], f32[2, 1, 0, 1], "
+                   "i64[2])",
+                   "f32[2, 2, 3, 1], f32[2, 1, 5, 4], f32[2, 1, 5, 1], f32[2, 2, 3, 5]"},
                   {"$(f32[1, 3, 1, 2], f32[1, 2, 2, 2], f32[1, 2, 2, 2])", "error: not a multiple"},
                   {"$(f32[1, 3, 2], f32[1, 3, 2], f32[1, 3, 2])", "error: need the attribute 'q_num_heads'"}},
   };

@@ -40,7 +40,7 @@ OpDef bit_cast_op() {
             std::optional<DType> to = dtype_from_onnx(c.attr_int("to"));
             return std::vector<Type>{to ? Type::tensor(*to, c.dims(0)) : Type{}};
           },
-      .backward = later::rdp,
+      .backward = backward_same,
       .value = absent("shape arithmetic has no bit patterns"),
       .eval = eval,
       .lower = later::cpu,

@@ -48,10 +48,20 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  std::vector<Type> out{c.type(0), Type::tensor(c.dtype(0))};
-  if (c.dims(0) && c.dims(1) && c.dims(0)->size() == 3 && c.dims(1)->size() == 3)
-    out[1].dims = SymDims{c.dims(0)->at(0), c.dims(0)->at(1), c.dims(1)->at(2) - 1};
-  return out;
+  SymDims state = c.unknown_dims(1, 3);
+  if (c.dims(0) && c.rank(0) == 3) std::copy_n(c.dims(0)->begin(), 2, state.begin());
+  if (c.dims(1) && c.rank(1) == 3) state[2] = c.dims(1)->at(2) - 1;
+  return {c.type(0), Type::tensor(c.dtype(0), state)};
+}
+
+void backward(BackwardContext& c) {
+  c.set_rank(0, 3);
+  const SymDims x = *c.dims(0);
+  c.set_dims(1, SymDims{x[1], c.constant(1), sym::Expr()});
+  sym::Expr kernel = c.dims(1)->at(2);
+  c.less_equal(c.constant(1), kernel);
+  c.set_dims(2, SymDims{x[1]});
+  c.set_dims(3, SymDims{x[0], x[1], kernel - 1});
 }
 
 }  // namespace
@@ -67,7 +77,7 @@ OpDef causal_conv_with_state_op() {
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
       .forward = forward,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("convolutions do not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,

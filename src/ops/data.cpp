@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/support/blank.h"
+#include "ops/support/containers.h"
 
 namespace selkie::ops {
 namespace {
@@ -10,7 +11,8 @@ OpDef base() {
   OpDef op = blank_record();
   op.operands = {{"value", any_tensor, required, Container::any}};
   op.results = {{"result", any_tensor, required, Container::any}};
-  op.value = later::rdp;
+  op.backward = absent("what data values and closures hold is not required, only found");
+  op.value = absent("contents of data values and closures are not followed");
   op.lower = absent("data values and closures are handled by the virtual machine");
   return op;
 }
@@ -89,6 +91,11 @@ OpDef tuple_get() {
   op.name = "tuple_get";
   op.doc = "one field of a tuple";
   op.attrs = {required_attr("index", AttrKind::integer)};
+  op.forward = [](const ForwardContext& f) {
+    auto index = static_cast<size_t>(f.attr_int("index"));
+    bool known = f.type(0).kind == Type::Kind::tuple && index < f.type(0).parts.size();
+    return std::vector<Type>{known ? f.type(0).parts[index] : Type{}};
+  };
   op.eval = [](EvalContext& e) {
     const Record& record = e.operand(0).record();
     int64_t index = e.attr_int("index");
@@ -158,6 +165,47 @@ void eval_match(EvalContext& e) {
   set_all(e, e.run_region(chosen, record.fields));
 }
 
+// What is known of result r outside the case that gave it. Dims without a meaning there become symbols.
+Type outside(const ForwardContext& c, size_t r, Type type) {
+  if (!type.dims) return visible_type(c, std::move(type));
+  for (size_t axis = 0; axis < type.dims->size(); ++axis)
+    if (sym::Expr& dim = (*type.dims)[axis]; !c.services().visible(dim)) dim = c.unknown(r, axis);
+  return type;
+}
+
+// The same for two cases.
+Type either(const ForwardContext& c, size_t r, const Type& a, const Type& b) {
+  if (!a.dims || !b.dims || a.dtype != b.dtype || a.dims->size() != b.dims->size()) return common_type(c, a, b);
+  Type out = a;
+  for (size_t axis = 0; axis < a.dims->size(); ++axis)
+    if (!c.proves_equal((*a.dims)[axis], (*b.dims)[axis])) (*out.dims)[axis] = c.unknown(r, axis);
+  return out;
+}
+
+// What holds whichever case runs. Fields are known by their declared types only, and nobody has checked their dims.
+std::vector<Type> forward_match(const ForwardContext& c) {
+  std::optional<std::vector<Type>> types;
+  std::vector<Type> first;
+  const auto& cases = c.node()->regions;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    std::vector<ir::Known> fields;
+    for (const auto& field : cases[i]->parameters)
+      fields.push_back({.type = without_dims(field->type), .contents = {}});
+    std::optional<std::vector<ir::Known>> yields =
+        c.services().run_region(i, std::move(fields), false, [](sym::Facts&) {});
+    if (!yields) continue;
+    for (size_t r = 0; r < c.result_count(); ++r) {
+      Type found = outside(c, r, (*yields)[r].type);
+      if (!types)
+        first.push_back(std::move(found));
+      else
+        (*types)[r] = either(c, r, (*types)[r], found);
+    }
+    if (!types) types = std::move(first);
+  }
+  return types.value_or(std::vector<Type>(c.result_count()));
+}
+
 OpDef match() {
   OpDef op = base();
   op.name = "match";
@@ -166,6 +214,8 @@ OpDef match() {
   op.attrs = {required_attr("constructors", AttrKind::texts)};
   op.regions = {{.name = "case", .variadic = true}};
   op.dynamism = edo({"value"});
+  op.forward = forward_match;
+  op.backward = absent("what one case needs does not hold for the others");
   op.eval = eval_match;
   op.samples = {
       {"$(Leaf(f32[2]{1, 2})) {constructors = [\"Leaf\", \"Pair\"]} case(%a: f32[2]) { yield %a } "
@@ -189,6 +239,7 @@ OpDef closure() {
   op.doc = "a function of the module with its first arguments given";
   op.operands = {{"captured", any_tensor, variadic, Container::any}};
   op.attrs = {required_attr("callee", AttrKind::function)};
+  op.forward = absent("the types of functions are the module's, and closures have no shape");
   op.eval = [](EvalContext& e) {
     const std::string& callee = e.attr<ir::FunctionRef>("callee").name;
     const ir::Function* function = e.services().module().find_function(callee);
@@ -212,6 +263,7 @@ OpDef apply() {
                  {"arguments", any_tensor, variadic, Container::any}};
   op.results = {{"results", any_tensor, variadic, Container::any}};
   op.dynamism = edo({"function"});
+  op.forward = absent("which function a closure calls, and with which captured values, only the run tells");
   op.eval = [](EvalContext& e) {
     const Closure& closure = e.operand(0).closure();
     std::vector<HostValue> arguments = closure.captured;

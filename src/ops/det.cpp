@@ -44,6 +44,14 @@ std::vector<Type> forward(const ForwardContext& c) {
   return {Type::tensor(c.dtype(0), SymDims(c.dims(0)->begin(), c.dims(0)->end() - 2))};
 }
 
+// The last two dims are those of square matrices.
+void backward(BackwardContext& c) {
+  if (!c.dims(0) && c.result_dims(0)) c.set_rank(0, c.result_dims(0)->size() + 2);
+  if (!c.dims(0) || c.rank(0) < 2) return;
+  const SymDims dims = *c.dims(0);
+  c.equal(dims[dims.size() - 2], dims.back());
+}
+
 }  // namespace
 
 OpDef det_op() {
@@ -56,7 +64,7 @@ OpDef det_op() {
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
       .forward = forward,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("shape arithmetic has no determinants"),
       .eval = eval,
       .lower = later::cpu,
@@ -64,6 +72,7 @@ OpDef det_op() {
       .samples = {{"$(f32[2, 2]{1, 2, 3, 4})", "f32[]{-2}"},
                   {"$(f32[3, 0, 0])", "f32[3]{1, 1, 1}"},
                   {"$(f32[0, 2, 2])", "f32[0]"},
+                  {"$(f32[1, 1]{3})", "f32[]{3}"},
                   {"$(f32[2, 3])", "error: must be square"}},
   };
 }

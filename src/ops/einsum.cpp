@@ -33,17 +33,22 @@ std::string expand_term(std::string_view term, int64_t rank, size_t ellipsis_ran
   return out;
 }
 
+// The terms left of the arrow.
+std::vector<std::string> terms_of(std::string_view text) {
+  std::vector<std::string> terms(1);
+  for (char c : text.substr(0, text.find("->"))) {
+    if (c == ',')
+      terms.emplace_back();
+    else if (c != ' ')
+      terms.back() += c;
+  }
+  return terms;
+}
+
 Equation parse(std::string text, const std::vector<int64_t>& ranks) {
   std::erase(text, ' ');
   size_t arrow = text.find("->");
-  std::string left = text.substr(0, arrow);
-  std::vector<std::string> terms(1);
-  for (char c : left) {
-    if (c == ',')
-      terms.emplace_back();
-    else
-      terms.back() += c;
-  }
+  std::vector<std::string> terms = terms_of(text);
   if (terms.size() != ranks.size())
     fail("the equation '{}' has {} terms for {} operands", text, terms.size(), ranks.size());
   Equation out;
@@ -130,6 +135,80 @@ void eval(EvalContext& e) {
   });
 }
 
+// The equation, where ranks or terms without an ellipsis tell how many axes each operand has.
+std::optional<Equation> equation_of(const ir::ShapeContext& c) {
+  const std::string& text = c.attr_string("equation");
+  std::vector<std::string> terms = terms_of(text);
+  std::vector<int64_t> ranks;
+  for (size_t i = 0; i < c.operand_count(); ++i) {
+    if (c.dims(i))
+      ranks.push_back(static_cast<int64_t>(c.rank(i)));
+    else if (i < terms.size() && terms[i].find("...") == std::string::npos)
+      ranks.push_back(static_cast<int64_t>(terms[i].size()));
+    else
+      return std::nullopt;
+  }
+  return parse(text, ranks);
+}
+
+// What the axes of one letter are in the operands. Those that are 1 follow the others.
+struct Letter {
+  std::vector<sym::Expr> dims;
+  bool complete = true;  // no operand with the letter is of unknown dims
+};
+
+std::map<char, Letter> letters_of(const ir::ShapeContext& c, const Equation& equation) {
+  std::map<char, Letter> letters;
+  for (size_t i = 0; i < equation.operands.size(); ++i)
+    for (size_t k = 0; k < equation.operands[i].size(); ++k) {
+      Letter& letter = letters[equation.operands[i][k]];
+      if (c.dims(i))
+        letter.dims.push_back((*c.dims(i))[k]);
+      else
+        letter.complete = false;
+    }
+  return letters;
+}
+
+sym::Expr dim_of(const ForwardContext& c, const Letter& letter, size_t axis) {
+  for (sym::Expr d : letter.dims)
+    if (c.excludes(d, 1)) return d;
+  if (!letter.complete) return c.unknown(0, axis);
+  SymDims all{c.constant(1)};
+  for (sym::Expr d : letter.dims) all = *broadcast(c, all, SymDims{d});
+  return all[0];
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  std::optional<Equation> equation = equation_of(c);
+  if (!equation) return {Type::tensor(c.dtype(0))};
+  std::map<char, Letter> letters = letters_of(c, *equation);
+  SymDims dims;
+  for (char letter : equation->result) {
+    if (!letters.contains(letter)) fail("the letter '{}' of the result is in no operand", letter);
+    dims.push_back(dim_of(c, letters[letter], dims.size()));
+  }
+  return {Type::tensor(c.dtype(0), dims)};
+}
+
+// Axes of one letter are equal, as far as they cannot be 1, and all 1 where the result's is.
+void backward(BackwardContext& c) {
+  std::optional<Equation> equation = equation_of(c);
+  if (!equation) return;
+  for (size_t i = 0; i < c.operand_count(); ++i) c.set_rank(i, equation->operands[i].size());
+  const std::optional<SymDims> out = c.result_dims(0);
+  for (const auto& [name, letter] : letters_of(c, *equation)) {
+    size_t axis = equation->result.find(name);
+    sym::Expr leader = axis != std::string::npos && out && axis < out->size() ? (*out)[axis] : sym::Expr();
+    bool all_one = leader && leader.constant() == 1;
+    for (sym::Expr d : letter.dims) {
+      if (!all_one && !c.excludes(d, 1) && letter.dims.size() > 1) continue;
+      if (leader) c.equal(leader, d);
+      leader = d;
+    }
+  }
+}
+
 }  // namespace
 
 OpDef einsum_op() {
@@ -142,8 +221,8 @@ OpDef einsum_op() {
       .attrs = {required_attr("equation", AttrKind::text)},
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
+      .forward = forward,
+      .backward = backward,
       .value = absent("shape arithmetic has no equations"),
       .eval = eval,
       .lower = later::cpu,
@@ -152,6 +231,11 @@ OpDef einsum_op() {
                   {"$(i32[2, 2]{1, 2, 3, 4}) {equation = \"ii\"}", "i32[]{5}"},
                   {"$(f32[5, 2, 3], f32[1, 3, 4]) {equation = \"...ij,...jk\"}", "f32[5, 2, 4]"},
                   {"$(f32[2, 0], f32[0, 3]) {equation = \"ij,jk->ik\"}", "f32[2, 3]{0, 0, 0, 0, 0, 0}"},
+                  {"$(f32[1, 2], f32[3, 4]) {equation = \"ab, bc -> ca\"}", "error: stands for 2 and for 3"},
+                  {"$(f32[2, 1], f32[3, 0]) {equation = \"ab,bc->bca\"}", "f32[3, 0, 2]"},
+                  {"$(f32[1, 3]) {equation = \"ii->i\"}", "f32[3]"},
+                  {"$(f32[4, 1, 2], f32[3, 1]) {equation = \"...i,...j->j...\"}", "f32[1, 4, 3]"},
+                  {"$(f32[], f32[2]) {equation = \",i\"}", "f32[2]"},
                   {"$(f32[2, 3], f32[4, 5]) {equation = \"ij,jk->ik\"}", "error: stands for 3 and for 4"},
                   {"$(f32[2]) {equation = \"ij->i\"}", "error: does not fit a tensor of rank 1"},
                   {"$(f32[2]) {equation = \"i->k\"}", "error: is in no operand"}},

@@ -35,7 +35,11 @@ OpDef eye_like_op() {
             std::optional<DType> dtype = given ? dtype_from_onnx(std::get<int64_t>(*given)) : std::optional(c.dtype(0));
             return std::vector<Type>{dtype ? Type::tensor(*dtype, c.dims(0)) : Type{}};
           },
-      .backward = later::rdp,
+      .backward =
+          [](BackwardContext& c) {
+            c.set_rank(0, 2);
+            backward_same(c);
+          },
       .value = absent("shape arithmetic has no matrices"),
       .eval = eval,
       .lower = later::cpu,

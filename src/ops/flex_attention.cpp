@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/support/attention.h"
+#include "ops/support/head_dims.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -36,6 +37,27 @@ void eval(EvalContext& e) {
   e.set(0, to_tensor(attention_output(modified(e, 1, scores, precision), v), query.dtype()));
 }
 
+// The regions keep the shape of the scores; they are entered to find what is known inside.
+std::vector<Type> forward(const ForwardContext& c) {
+  HeadDims q = heads_dims(c.dims(0));
+  HeadDims k = heads_dims(c.dims(1));
+  HeadDims v = heads_dims(c.dims(2));
+  const ir::Attribute* given = c.find_attr("softmax_precision");
+  std::optional<DType> precision = c.dtype(0) == DType::f64 ? DType::f64 : DType::f32;
+  if (given != nullptr) precision = dtype_from_onnx(std::get<int64_t>(*given));
+  if (precision) {
+    ir::Known scores{.type = Type::tensor(*precision), .contents = {}};
+    if (q.batch && k.batch) scores.type.dims = SymDims{q.batch, q.heads, q.length, k.length};
+    for (size_t region : {0, 1}) c.services().run_region(region, {scores}, false, [](sym::Facts&) {});
+  }
+  return {Type::tensor(c.dtype(0), named(c, 0, dims_of(attended(q, k, v))))};
+}
+
+void backward(BackwardContext& c) {
+  for (size_t i = 0; i < 3; ++i) c.set_rank(i, 4);
+  require_attention(c, heads_dims(c.dims(0)), heads_dims(c.dims(1)), heads_dims(c.dims(2)));
+}
+
 }  // namespace
 
 OpDef flex_attention_op() {
@@ -50,8 +72,8 @@ OpDef flex_attention_op() {
                   {.name = "prob_mod", .onnx = "prob_mod", .parameters = 1, .optional = true}},
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
+      .forward = forward,
+      .backward = backward,
       .value = absent("attention does not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,

@@ -38,6 +38,11 @@ void eval(EvalContext& e) {
   e.set(0, out);
 }
 
+std::vector<Type> forward(const ForwardContext& c) {
+  bool gray = format_of(c.attr_string("pixel_format")) == PixelFormat::grayscale;
+  return {Type::tensor(DType::u8, SymDims{c.unknown(0, 0), c.unknown(0, 1), c.constant(gray ? 1 : 3)})};
+}
+
 }  // namespace
 
 OpDef image_decoder_op() {
@@ -52,9 +57,9 @@ OpDef image_decoder_op() {
       .attrs = {string_attr("pixel_format", "RGB")},
       .dynamism = edo({"encoded_stream"}),
       .mapping = Mapping::opaque,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .forward = forward,
+      .backward = absent("any bytes may be given"),
+      .value = absent("pixels do not occur in shape arithmetic"),
       .eval = eval,
       .lower = absent("a library decodes, on the host"),
       .grad = absent("bytes of a file have no derivative"),

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/support/attention.h"
+#include "ops/support/head_dims.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -88,6 +89,38 @@ void eval(EvalContext& e) {
   e.set(1, to_tensor(state, e.has(3) ? e.tensor(3).dtype() : e.tensor(0).dtype()));
 }
 
+struct Parts {
+  HeadDims q, k, v;
+};
+
+Parts parts_of(const ir::ShapeContext& c) {
+  int64_t kv_heads = c.attr_int("kv_num_heads");
+  return {split_dims(c, c.dims(0), c.attr_int("q_num_heads")), split_dims(c, c.dims(1), kv_heads),
+          split_dims(c, c.dims(2), kv_heads)};
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  auto [q, k, v] = parts_of(c);
+  HeadDims y = attended(q, k, v);
+  y.heads = c.constant(c.attr_int("q_num_heads"));
+  y.length = either(q.length, either(k.length, v.length));
+  SymDims state{y.batch, c.constant(c.attr_int("kv_num_heads")), either(k.size, q.size), v.size};
+  return {Type::tensor(c.dtype(0), named(c, 0, merged_dims(y))),
+          Type::tensor(c.dtype(c.has(3) ? 3 : 0), named(c, 1, std::move(state)))};
+}
+
+void backward(BackwardContext& c) {
+  for (size_t i = 0; i < 3; ++i) {
+    c.set_rank(i, 3);
+    require_split(c, i, c.attr_int(i == 0 ? "q_num_heads" : "kv_num_heads"));
+  }
+  auto [q, k, v] = parts_of(c);
+  require_attention(c, q, k, v);
+  require_equal_known(c, q.length, k.length);
+  c.set_dims(3, SymDims{q.batch, k.heads, k.size, v.size});
+  for (size_t gate : {4, 5}) c.set_dims(gate, SymDims{k.batch, k.length, sym::Expr()});
+}
+
 }  // namespace
 
 OpDef linear_attention_op() {
@@ -107,8 +140,8 @@ OpDef linear_attention_op() {
                 string_attr("update_rule", "gated_delta")},
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
+      .forward = forward,
+      .backward = backward,
       .value = absent("attention does not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,

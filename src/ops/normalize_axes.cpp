@@ -75,7 +75,7 @@ OpDef base(std::string_view operand, std::string_view result) {
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
       .forward = same_as_first,
-      .backward = later::rdp,
+      .backward = backward_same,
       .value = absent("normalisations do not occur in shape arithmetic"),
       .eval = absent("set by each record"),
       .lower = later::cpu,

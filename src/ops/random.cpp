@@ -96,6 +96,7 @@ void multinomial(EvalContext& e) {
 OpDef random_record() {
   OpDef op = blank_record(Mapping::one_to_one);
   op.deterministic = false;
+  op.backward = backward_same;
   op.grad = absent("random numbers have no derivative");
   return op;
 }
@@ -111,7 +112,10 @@ std::vector<Type> forward_like(const ForwardContext& c) {
 
 std::vector<Type> forward_shape(const ForwardContext& c) {
   SymDims dims;
-  for (int64_t d : c.attr_ints("shape")) dims.push_back(c.constant(d));
+  for (int64_t d : c.attr_ints("shape")) {
+    if (d < 0) fail("a dim of the shape is {}", d);
+    dims.push_back(c.constant(d));
+  }
   return {Type::tensor(declared_dtype(c, DType::f32), dims)};
 }
 
@@ -152,6 +156,7 @@ OpDef of_shape(const Distribution& d) {
   op.attrs.insert(op.attrs.end(), {int_attr("dtype", 1), optional_attr("seed", AttrKind::real),
                                    required_attr("shape", AttrKind::integers)});
   op.forward = forward_shape;
+  op.backward = absent("there are no operands");
   op.eval = [draw = d.draw](EvalContext& e) {
     e.set(0, draw_tensor(e, float_dtype(e, DType::f32), e.attr_ints("shape"), draw(e)));
   };
@@ -208,13 +213,14 @@ OpDef multinomial_record() {
   op.attrs = {int_attr("dtype", 6), int_attr("sample_size", 1), optional_attr("seed", AttrKind::real)};
   op.mapping = Mapping::opaque;
   op.forward = [](const ForwardContext& c) -> std::vector<Type> {
-    if (!c.dims(0) || c.dims(0)->empty()) return {Type::tensor(declared_dtype(c, DType::i32))};
-    return {Type::tensor(declared_dtype(c, DType::i32),
-                         SymDims{c.dims(0)->front(), c.constant(c.attr_int("sample_size"))})};
+    sym::Expr batch = c.dims(0) && c.rank(0) == 2 ? c.dims(0)->front() : c.unknown(0, 0);
+    return {Type::tensor(declared_dtype(c, DType::i32), SymDims{batch, c.constant(c.attr_int("sample_size"))})};
   };
+  op.backward = backward_rank<0, 2>;
   op.eval = multinomial;
   op.samples = {{"$(f32[2, 3]{-1000, 0, -1000, 0, -inf, -1000}) {sample_size = 2}", "i32[2, 2]{1, 1, 0, 0}"},
                 {"$(f32[0, 3]) {dtype = 7}", "i64[0, 1]"},
+                {"$(f32[2, 0]) {sample_size = 0}", "i32[2, 0]"},
                 {"$(f32[2, 0])", "error: no classes"},
                 {"$(f32[2, 2]) {sample_size = -2}", "error: -2"},
                 {"$(f32[1, 2]{-inf, -inf})", "error: no finite largest"},

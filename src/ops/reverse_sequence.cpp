@@ -1,5 +1,6 @@
 // ReverseSequence: the first elements of each batch entry in reverse order.
 #include "ops/support/record.h"
+#include "ops/support/requirements.h"
 
 namespace selkie::ops {
 namespace {
@@ -31,6 +32,14 @@ void eval(EvalContext& e) {
   e.set(0, std::move(out));
 }
 
+// There is a length for each entry of the batch.
+void backward(BackwardContext& c) {
+  backward_same(c);
+  if (!c.dims(0)) return;
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("batch_axis"), static_cast<int64_t>(c.rank(0))));
+  require_count(c, 1, c.dims(0)->at(axis));
+}
+
 }  // namespace
 
 OpDef reverse_sequence_op() {
@@ -44,13 +53,14 @@ OpDef reverse_sequence_op() {
       .dynamism = isdos(),
       .mapping = Mapping::shuffle,
       .forward = same_as_first,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("shape arithmetic has no batches"),
       .eval = eval,
       .lower = later::cpu,
       .grad = later::training,
       .samples = {{"$(i32[3, 2]{1, 2, 3, 4, 5, 6}, i64[2]{2, 3})", "i32[3, 2]{3, 6, 1, 4, 5, 2}"},
                   {"$(f32[0, 2], i64[2]{0, 0})", "f32[0, 2]"},
+                  {"$(f32[1, 0, 3], i64[1]{0}) {batch_axis = 0, time_axis = 1}", "f32[1, 0, 3]"},
                   {"$(f32[3, 2], i64[2]{4, 0})", "error: length 4 is outside"},
                   {"$(f32[3, 2], i64[1]{1})", "error: 1 lengths"}},
   };

@@ -1,6 +1,8 @@
 // RotaryEmbedding: pairs of elements of each head, rotated by an angle that depends on the position.
 #include "ops/support/attention.h"
+#include "ops/support/head_dims.h"
 #include "ops/support/record.h"
+#include "ops/support/requirements.h"
 #include "ops/support/rotary.h"
 
 namespace selkie::ops {
@@ -48,6 +50,30 @@ void eval(EvalContext& e) {
   e.set(0, input.rank() == 3 ? merge_heads(x, input.dtype()) : to_tensor(x, input.dtype()));
 }
 
+void backward(BackwardContext& c) {
+  backward_same(c);
+  const ir::Attribute* given = c.find_attr("num_heads");
+  int64_t heads = given ? std::get<int64_t>(*given) : 0;
+  require_split(c, 0, heads);
+  HeadDims x = split_dims(c, c.dims(0), heads);
+  int64_t width = c.attr_int("rotary_embedding_dim");
+  sym::Expr columns;  // one for each pair of rotated elements
+  if (width != 0) {
+    columns = c.constant(width / 2);
+  } else if (x.size) {
+    require_divisible(c, x.size, 2);
+    columns = sym::floordiv(x.size, 2);
+  }
+  if (c.has(3)) {
+    c.set_dims(3, SymDims{x.batch, x.length});
+    for (size_t cache : {1, 2}) c.set_dims(cache, SymDims{sym::Expr(), columns});
+  } else {
+    for (size_t cache : {1, 2}) c.set_dims(cache, SymDims{x.batch, x.length, columns});
+  }
+  constexpr size_t caches[] = {1, 2};
+  require_same_dims(c, caches);
+}
+
 }  // namespace
 
 OpDef rotary_embedding_op() {
@@ -62,7 +88,7 @@ OpDef rotary_embedding_op() {
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
       .forward = same_as_first,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("rotations do not occur in shape arithmetic"),
       .eval = eval,
       .lower = later::cpu,

@@ -1,5 +1,6 @@
 // Sequences: construction, access, insertion, removal, length.
 #include "ops/support/blank.h"
+#include "ops/support/containers.h"
 
 namespace selkie::ops {
 namespace {
@@ -17,10 +18,23 @@ void check_growth(EvalContext& e, size_t size) {
     fail("the sequence would have {} items, which is over the limit", size);
 }
 
+std::vector<Type> forward_construct(const ForwardContext& c) {
+  Type item = c.type(0);
+  for (size_t i = 1; i < c.operand_count(); ++i) item = common_type(c, item, c.type(i));
+  return {Type::seq(std::move(item))};
+}
+
+std::vector<Type> forward_empty(const ForwardContext& c) {
+  std::optional<DType> dtype = dtype_from_onnx(c.attr_int("dtype"));
+  if (!dtype) fail("attribute 'dtype' is {}, which is not an element type", c.attr_int("dtype"));
+  return {Type::seq(Type::tensor(*dtype))};
+}
+
 // What the records of this family have in common.
 OpDef base() {
   OpDef op = blank_record();
-  op.value = later::rdp;
+  op.backward = absent("what a sequence holds is not required, only found");
+  op.value = absent("contents of sequences are not followed");
   op.lower = absent("sequences are handled by the virtual machine");
   return op;
 }
@@ -33,6 +47,7 @@ OpDef at() {
   op.operands = {{"sequence", any_tensor, required, Container::seq}, {"position", index_tensor}};
   op.results = {{"tensor", any_tensor}};
   op.dynamism = isvdos({"position"});
+  op.forward = [](const ForwardContext& c) { return std::vector<Type>{item_of(c.type(0))}; };
   op.eval = [](EvalContext& e) {
     const auto& items = e.operand(0).sequence();
     if (items.empty()) fail("the sequence is empty");
@@ -51,6 +66,7 @@ OpDef construct() {
   op.doc = "a sequence of the operands";
   op.operands = {{"first", any_tensor}, {"rest", any_tensor, variadic}};
   op.results = {{"sequence", any_tensor, required, Container::seq}};
+  op.forward = forward_construct;
   op.eval = [](EvalContext& e) {
     Sequence out;
     for (size_t i = 0; i < e.operand_count(); ++i) out.items.push_back(e.operand(i));
@@ -67,6 +83,8 @@ OpDef empty() {
   op.doc = "a sequence without items";
   op.results = {{"sequence", any_tensor, required, Container::seq}};
   op.attrs = {int_attr("dtype", static_cast<int64_t>(DType::f32))};
+  op.forward = forward_empty;
+  op.backward = absent("there are no operands");
   op.eval = [](EvalContext& e) {
     e.attr_dtype("dtype");
     e.set(0, Sequence{});
@@ -82,6 +100,7 @@ OpDef erase() {
   op.doc = "a sequence without one of its items, by default the last";
   op.operands = {{"sequence", any_tensor, required, Container::seq}, {"position", index_tensor, optional}};
   op.results = {{"output", any_tensor, required, Container::seq}};
+  op.forward = same_as_first;
   op.eval = [](EvalContext& e) {
     Sequence out{e.operand(0).sequence()};
     if (out.items.empty()) fail("the sequence is empty");
@@ -103,6 +122,9 @@ OpDef insert() {
   op.operands = {
       {"sequence", any_tensor, required, Container::seq}, {"tensor", any_tensor}, {"position", index_tensor, optional}};
   op.results = {{"output", any_tensor, required, Container::seq}};
+  op.forward = [](const ForwardContext& c) {
+    return std::vector<Type>{Type::seq(common_type(c, item_of(c.type(0)), c.type(1)))};
+  };
   op.eval = [](EvalContext& e) {
     Sequence out{e.operand(0).sequence()};
     size_t size = out.items.size();
@@ -127,6 +149,7 @@ OpDef length() {
   op.doc = "the number of items";
   op.operands = {{"sequence", any_tensor, required, Container::seq}};
   op.results = {{"length", i64_tensor}};
+  op.forward = [](const ForwardContext&) { return std::vector<Type>{Type::tensor(DType::i64, SymDims{})}; };
   op.eval = [](EvalContext& e) { e.set(0, Tensor::scalar_i64(static_cast<int64_t>(e.operand(0).sequence().size()))); };
   op.grad = absent("the result is an integer");
   op.samples = {

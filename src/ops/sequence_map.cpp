@@ -1,4 +1,5 @@
 // SequenceMap: a region run for each item of a sequence.
+#include "ops/support/containers.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -20,6 +21,24 @@ void eval(EvalContext& e) {
   for (size_t i = 0; i < results.size(); ++i) e.set(i, std::move(results[i]));
 }
 
+// The region's parameters are what is known of every item, so that its yields hold for every item of the results.
+std::vector<Type> forward(const ForwardContext& c) {
+  std::vector<ir::Known> parameters;
+  for (size_t i = 0; i < c.operand_count(); ++i) {
+    if (i == 0 || c.type(i).kind == Type::Kind::seq)
+      parameters.push_back({.type = item_of(c.type(i)), .contents = {}});
+    else
+      parameters.push_back(c.known(i));
+  }
+  std::optional<std::vector<ir::Known>> yields =
+      c.services().run_region(0, std::move(parameters), false, [](sym::Facts&) {});
+  std::vector<Type> types;
+  for (size_t i = 0; i < c.result_count(); ++i)
+    types.push_back(
+        Type::seq(yields ? visible_type(c, (*yields)[i].type) : without_dims(c.node()->regions[0]->yields[i]->type)));
+  return types;
+}
+
 }  // namespace
 
 OpDef sequence_map_op() {
@@ -35,9 +54,9 @@ OpDef sequence_map_op() {
       .regions = {{.name = "body", .onnx = "body", .takes_operands = true}},
       .dynamism = isdos(),
       .mapping = Mapping::opaque,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .forward = forward,
+      .backward = absent("the region is not entered where the sequence is empty, so that nothing is required"),
+      .value = absent("contents of sequences are not followed"),
       .eval = eval,
       .lower = absent("control flow becomes bytecode, not a kernel"),
       .grad = later::training,

@@ -1,5 +1,6 @@
 // Split, SplitToSequence and ConcatFromSequence: a tensor in parts along one axis, and back.
 #include "ops/support/blank.h"
+#include "ops/support/containers.h"
 
 namespace selkie::ops {
 namespace {
@@ -138,6 +139,59 @@ void backward_split(BackwardContext& c) {
   c.equal((*c.dims(0))[axis], sum);
 }
 
+// The size along the axis that all parts have; null where they differ, or that is not known.
+sym::Expr common_size(const ForwardContext& c, sym::Expr total) {
+  if (!c.has(1)) return c.constant(1);
+  std::optional<ir::SymElements> sizes = c.contents(1);
+  if (!sizes || sizes->empty() || !c.dims(1)) return {};
+  sym::Expr first = sizes->front();
+  if (c.rank(1) == 0) {
+    if (c.proves_less_equal(total, first)) return total;
+    std::optional<int64_t> size = first.constant();
+    return size && *size > 0 && c.facts().prove_divisible(total, *size) == sym::Truth::yes ? first : sym::Expr();
+  }
+  for (sym::Expr size : *sizes)
+    if (!c.proves_equal(size, first)) return {};
+  return first;
+}
+
+std::vector<Type> forward_to_sequence(const ForwardContext& c) {
+  Type part = Type::tensor(c.dtype(0));
+  if (c.dims(0)) {
+    SymDims dims = *c.dims(0);
+    auto axis = normalize_axis(c.attr_int("axis"), static_cast<int64_t>(dims.size()));
+    sym::Expr size = common_size(c, dims[static_cast<size_t>(axis)]);
+    if (!c.has(1) && c.attr_int("keepdims") == 0)
+      dims.erase(dims.begin() + axis);
+    else
+      dims[static_cast<size_t>(axis)] = size;
+    if (size) part.dims = std::move(dims);
+  }
+  return {Type::seq(std::move(part))};
+}
+
+void backward_to_sequence(BackwardContext& c) {
+  if (!c.has(1) || !c.dims(1)) return;
+  std::optional<ir::SymElements> sizes = c.contents(1);
+  if (c.rank(1) > 0)
+    backward_split(c);
+  else if (sizes && sizes->size() == 1)
+    c.less_equal(c.constant(1), sizes->front());
+}
+
+// Outside the axis the result has the dims of the items, if they agree. There is at least one.
+std::vector<Type> forward_from_sequence(const ForwardContext& c) {
+  Type item = item_of(c.type(0));
+  if (!item.is_tensor() || !item.dims) return {item};
+  bool new_axis = c.attr_int("new_axis") != 0;
+  auto axis = static_cast<size_t>(
+      normalize_axis(c.attr_int("axis"), static_cast<int64_t>(item.dims->size()) + (new_axis ? 1 : 0)));
+  if (new_axis) item.dims->insert(item.dims->begin() + static_cast<int64_t>(axis), c.constant(1));
+  sym::Expr& dim = (*item.dims)[axis];
+  dim = c.unknown(0, axis, {.least = dim, .most = {}});
+  return {item};
+}
+
 OpDef base() {
   OpDef op = blank_record(Mapping::reorganize);
   op.operands = {{"input", any_tensor}, {"split", index_tensor, optional}};
@@ -175,8 +229,13 @@ OpDef to_sequence() {
   op.doc = "parts along one axis, as a sequence";
   op.results = {{"output_sequence", any_tensor, required, Container::seq}};
   op.attrs.push_back(int_attr("keepdims", 1));
+  op.forward = forward_to_sequence;
+  op.backward = backward_to_sequence;
   op.eval = eval_to_sequence;
   op.samples = {{"$(i32[3]{1, 2, 3}, i64[]{2})", "seq(i32[2]{1, 2}, i32[1]{3})"},
+                {"$(f32[4, 1], i64[]{2})", "seq(f32[2, 1], f32[2, 1])"},
+                {"$(f32[1, 4], i64[2]{2, 2}) {axis = 1}", "seq(f32[1, 2], f32[1, 2])"},
+                {"$(f32[2], i64[3]{0, 2, 0})", "seq(f32[0], f32[2], f32[0])"},
                 {"$(f32[2, 3]) {keepdims = 0}", "seq(f32[3], f32[3])"},
                 {"$(f32[0])", "seq()"},
                 {"$(f32[3], i64[]{0})", "error: not positive"}};
@@ -192,6 +251,8 @@ OpDef from_sequence() {
   op.results = {{"concat_result", any_tensor}};
   op.attrs = {required_attr("axis", AttrKind::integer), int_attr("new_axis", 0)};
   op.dynamism = isdos();
+  op.forward = forward_from_sequence;
+  op.backward = absent("what a sequence holds is not required, only found");
   op.eval = eval_from_sequence;
   op.samples = {{"$(seq(i32[1]{1}, i32[2]{2, 3})) {axis = 0}", "i32[3]{1, 2, 3}"},
                 {"$(seq(f32[2], f32[2])) {axis = -1, new_axis = 1}", "f32[2, 2]"},

@@ -83,6 +83,41 @@ void match(EvalContext& e) {
   e.set(0, narrow<uint8_t>(matches, DType::boolean, x.dims()));
 }
 
+// At least one string is left, and at most as many as there were.
+std::vector<Type> forward_normalizer(const ForwardContext& c) {
+  if (!c.dims(0) || c.rank(0) == 0) return {Type::tensor(DType::str)};
+  sym::Expr all = sym::max(c.dims(0)->back(), 1);
+  SymDims dims(c.rank(0), c.constant(1));
+  bool drops = !std::get<std::vector<std::string>>(*c.find_attr("stopwords")).empty();
+  dims.back() = drops ? c.unknown(0, dims.size() - 1, {.least = c.constant(1), .most = all}) : all;
+  return {Type::tensor(DType::str, dims)};
+}
+
+// Either [C] or [1, C].
+void backward_normalizer(BackwardContext& c) {
+  if (c.result_dims(0)) c.set_rank(0, c.result_dims(0)->size());
+  if (c.dims(0) && c.rank(0) == 2) c.equal(c.dims(0)->at(0), c.constant(1));
+}
+
+std::vector<Type> forward_split(const ForwardContext& c) {
+  std::vector<Type> types{Type::tensor(DType::str), Type::tensor(DType::i64, c.dims(0))};
+  if (!c.dims(0)) return types;
+  int64_t limit = c.attr_int("maxsplit");
+  constexpr int64_t unlimited = int64_t{1} << 40;
+  ir::Bounds bounds;
+  if (limit >= 0 && limit < unlimited) bounds.most = c.constant(limit + 1);
+  types[0].dims = *c.dims(0);
+  types[0].dims->push_back(c.unknown(0, c.rank(0), bounds));
+  return types;
+}
+
+void backward_split(BackwardContext& c) {
+  if (c.result_dims(1))
+    c.set_dims(0, *c.result_dims(1));
+  else if (c.result_dims(0) && !c.result_dims(0)->empty())
+    c.set_dims(0, std::span(*c.result_dims(0)).first(c.result_dims(0)->size() - 1));
+}
+
 OpDef string_record() {
   OpDef op = blank_record();
   op.lower = absent("strings are handled by the reference evaluator");
@@ -99,6 +134,7 @@ OpDef string_concat() {
   op.results = {{"z", text}};
   op.mapping = Mapping::one_to_one;
   op.forward = broadcast_all;
+  op.backward = backward_broadcast;
   op.eval = [](EvalContext& e) {
     auto join = [](const std::string& a, const std::string& b) { return a + b; };
     e.set(0, map_pairs<std::string>(e.tensor(0), e.tensor(1), DType::str, join));
@@ -123,11 +159,15 @@ OpDef string_normalizer() {
               optional_attr("locale", AttrKind::text),
               {"stopwords", AttrKind::texts, false, std::vector<std::string>{}}};
   op.dynamism = edo({"x"});
+  op.forward = forward_normalizer;
+  op.backward = backward_normalizer;
   op.eval = normalize;
   op.samples = {{R"($(str[3]{"Monday", "is", "Ärger"}) {stopwords = ["IS"], case_change_action = "UPPER"})",
                  R"(str[2]{"MONDAY", "ÄRGER"})"},
                 {R"($(str[1, 2]{"a", "A"}) {stopwords = ["a"], is_case_sensitive = 1})", R"(str[1, 1]{"A"})"},
                 {R"($(str[1, 0]))", R"(str[1, 1]{""})"},
+                {R"($(str[1]{"a"}) {stopwords = ["a"]})", R"(str[1]{""})"},
+                {R"($(str[3]))", "str[3]"},
                 {"$(str[2, 2])", "error: neither [C] nor [1, C]"},
                 {R"($(str[2]) {case_change_action = "TITLE"})", "error: must be NONE, LOWER or UPPER"}};
   return op;
@@ -142,12 +182,15 @@ OpDef string_split() {
   op.results = {{"y", text}, {"z", i64_tensor}};
   op.attrs = {string_attr("delimiter", ""), int_attr("maxsplit", -1)};
   op.dynamism = edo({"x"});
+  op.forward = forward_split;
+  op.backward = backward_split;
   op.eval = split;
   op.samples = {{R"($(str[2]{"a,b", ",c,,"}) {delimiter = ","})",
                  R"(str[2, 4]{"a", "b", "", "", "", "c", "", ""}, i64[2]{2, 4})"},
                 {R"($(str[]{"  a b  c "}))", R"(str[3]{"a", "b", "c"}, i64[]{3})"},
                 {R"($(str[1]{"a b  c "}) {maxsplit = 1})", R"(str[1, 2]{"a", "b  c "}, i64[1]{2})"},
                 {"$(str[2, 0])", "str[2, 0, 0], i64[2, 0]"},
+                {R"($(str[1]{" "}) {maxsplit = 0})", "str[1, 0], i64[1]{0}"},
                 {"$(f32[1])", "error: must be one of"}};
   return op;
 }
@@ -162,6 +205,7 @@ OpDef regex_full_match() {
   op.attrs = {string_attr("pattern", "")};
   op.mapping = Mapping::one_to_one;
   op.forward = shaped_like_first(DType::boolean);
+  op.backward = backward_same;
   op.eval = match;
   op.samples = {
       {R"($(str[3]{"www.a.com", "www.a.org", "www.a.comx"}) {pattern = "www\\.[\\w.-]+\\.\\bcom\\b"})",

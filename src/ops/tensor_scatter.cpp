@@ -1,5 +1,6 @@
 // TensorScatter: an update written into a cache at a position per batch entry.
 #include "ops/support/record.h"
+#include "ops/support/requirements.h"
 
 namespace selkie::ops {
 namespace {
@@ -31,7 +32,8 @@ void eval(EvalContext& e) {
     int64_t rows = product(cache.dims(), 1, axis);
     for (int64_t b = 0; b < cache.dim(0); ++b) {
       int64_t start = starts[static_cast<size_t>(b)];
-      if (start < 0 || start >= std::max<int64_t>(room, 1) || (mode == "linear" && length > room - start))
+      if (start < 0 || start >= std::max<int64_t>(room, 1) || (mode == "linear" && length > room - start) ||
+          (room == 0 && length > 0))
         fail("an update of {} at {} does not fit a cache of {}", length, start, room);
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t k = 0; k < length; ++k) {
@@ -42,6 +44,21 @@ void eval(EvalContext& e) {
     }
   });
   e.set(0, std::move(out));
+}
+
+// Cache and update agree outside the axis. Where there is a batch, an update that does not wrap fits into the cache.
+void backward(BackwardContext& c) {
+  backward_same(c);
+  for (auto [from, to] : {std::pair(0, 1), std::pair(1, 0)})
+    if (c.dims(from)) c.set_rank(to, c.rank(from));
+  if (!c.dims(0)) return;
+  const SymDims cache = *c.dims(0);
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(cache.size())));
+  SymDims update = cache;
+  update[axis] = {};
+  c.set_dims(1, update);
+  require_count(c, 2, cache[0]);
+  if (c.attr_string("mode") == "linear" && c.excludes(cache[0], 0)) c.less_equal(c.dims(1)->at(axis), cache[axis]);
 }
 
 }  // namespace
@@ -57,7 +74,7 @@ OpDef tensor_scatter_op() {
       .dynamism = isdos(),
       .mapping = Mapping::shuffle,
       .forward = same_as_first,
-      .backward = later::rdp,
+      .backward = backward,
       .value = absent("shape arithmetic has no caches"),
       .eval = eval,
       .lower = later::cpu,
@@ -66,6 +83,9 @@ OpDef tensor_scatter_op() {
                   {"$(i32[1, 3, 1]{1, 2, 3}, i32[1, 2, 1]{8, 9}, i64[1]{2}) {mode = \"circular\"}",
                    "i32[1, 3, 1]{9, 2, 8}"},
                   {"$(f32[0, 3, 1], f32[0, 1, 1])", "f32[0, 3, 1]"},
+                  {"$(f32[0, 1, 1], f32[0, 3, 1])", "f32[0, 1, 1]"},
+                  {"$(f32[1, 2, 0, 1], f32[1, 2, 0, 1])", "f32[1, 2, 0, 1]"},
+                  {"$(f32[1, 0, 1], f32[1, 1, 1]) {mode = \"circular\"}", "error: does not fit"},
                   {"$(f32[1, 3, 1], f32[1, 2, 1], i64[1]{2})", "error: does not fit"},
                   {"$(f32[1, 3, 1], f32[1, 1, 2])", "error: differ outside axis"}},
   };

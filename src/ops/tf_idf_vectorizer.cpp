@@ -114,6 +114,10 @@ std::vector<Type> forward(const ForwardContext& c) {
   return {Type::tensor(DType::f32, dims)};
 }
 
+void backward(BackwardContext& c) {
+  if (c.result_dims(0) && c.result_dims(0)->size() == 2) c.set_rank(0, 2);
+}
+
 }  // namespace
 
 OpDef tf_idf_vectorizer_op() {
@@ -133,6 +137,7 @@ OpDef tf_idf_vectorizer_op() {
               optional_attr("pool_strings", AttrKind::texts),
               optional_attr("weights", AttrKind::reals)};
   op.forward = forward;
+  op.backward = backward;
   op.eval = eval;
   op.grad = absent("counts have no derivative");
   op.samples = {
@@ -148,6 +153,9 @@ OpDef tf_idf_vectorizer_op() {
        "[0], "
        "ngram_indexes = [0], pool_int64s = [1]}",
        "f32[0, 1]"},
+      {"$(i64[]{1}) {mode = \"TF\", min_gram_length = 1, max_gram_length = 1, max_skip_count = 0, ngram_counts = [0], "
+       "ngram_indexes = [0], pool_int64s = [1]}",
+       "f32[1]{1}"},
       {"$(i64[2]) {mode = \"TF\", min_gram_length = 1, max_gram_length = 1, max_skip_count = 0, ngram_counts = [0, 9], "
        "ngram_indexes = [0], pool_int64s = [1]}",
        "error: do not fit a pool"},

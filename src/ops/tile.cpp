@@ -59,6 +59,25 @@ void eval_axis(EvalContext& e) {
   e.set(0, strided_copy(x, std::move(pairs), strides).reshaped(std::move(dims)));
 }
 
+// The one number that a known tensor of any numeric type holds.
+std::optional<int64_t> number_of(const ForwardContext& c, size_t operand) {
+  std::optional<Tensor> tensor = ir::tensor_of(c.known(operand));
+  return tensor && tensor->count() == 1 ? std::optional(int_of(*tensor)) : std::nullopt;
+}
+
+std::vector<Type> forward_axis(const ForwardContext& c) {
+  std::optional<ir::SymElements> given = c.elements(1);
+  std::optional<int64_t> axis = number_of(c, 2);
+  if (!c.dims(0)) return {Type::tensor(c.dtype(0))};
+  if (!axis) return {Type::tensor(c.dtype(0), c.unknown_dims(0, c.rank(0)))};
+  SymDims dims = *c.dims(0);
+  auto repeated = static_cast<size_t>(normalize_axis(*axis, static_cast<int64_t>(dims.size())));
+  sym::Expr tiles = given && given->size() == 1 ? given->front() : sym::Expr();
+  if (std::optional<int64_t> number = number_of(c, 1); number && !tiles) tiles = c.constant(*number);
+  dims[repeated] = tiles ? dims[repeated] * tiles : c.unknown(0, repeated);
+  return {Type::tensor(c.dtype(0), dims)};
+}
+
 OpDef record() {
   return {
       .name = "tile",
@@ -89,11 +108,12 @@ OpDef one_axis() {
   op.doc = "tile as opset 1 had it: one axis repeated";
   op.operands = {{"input", any_tensor}, {"tiles", {"T1", dtypes::numeric}}, {"axis", {"T2", dtypes::numeric}}};
   op.dynamism = isvdos({"tiles", "axis"});
-  op.forward = later::rdp;
+  op.forward = forward_axis;
   op.eval = eval_axis;
   op.upgrades = {};
   op.samples = {{"$(f32[2, 0], i64[]{2}, i64[]{0})", "f32[4, 0]"},
                 {"$(i32[2, 1]{1, 2}, i64[]{2}, i64[]{1})", "i32[2, 2]{1, 1, 2, 2}"},
+                {"$(f32[1, 3], f32[1]{0}, f32[1]{-1})", "f32[1, 0]"},
                 {"$(f32[2], i64[]{1}, i64[]{1})", "error: axis 1 is outside"}};
   return op;
 }

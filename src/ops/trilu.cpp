@@ -36,7 +36,7 @@ OpDef trilu_op() {
       .dynamism = isdos(),
       .mapping = Mapping::one_to_one,
       .forward = same_as_first,
-      .backward = later::rdp,
+      .backward = backward_same,
       .value = absent("shape arithmetic has no matrices"),
       .eval = eval,
       .lower = later::cpu,

@@ -46,6 +46,34 @@ void eval_window(const Row& row, EvalContext& e) {
   e.set(0, narrow<double>(values, dtype, out.dims()));
 }
 
+// The element of a size operand, which has one; null where even its rank is not known.
+sym::Expr size_of(const ForwardContext& c, size_t operand) {
+  std::optional<ir::SymElements> elements = c.elements(operand);
+  return elements && elements->size() == 1 ? elements->front() : sym::Expr();
+}
+
+std::vector<Type> result_of(const ForwardContext& c, SymDims dims) {
+  std::optional<DType> dtype = dtype_from_onnx(c.attr_int("output_datatype"));
+  if (!dtype) return {Type{}};
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (!dims[i]) dims[i] = c.unknown(0, i);
+  return {Type::tensor(*dtype, std::move(dims))};
+}
+
+std::vector<Type> forward_window(const ForwardContext& c) { return result_of(c, {size_of(c, 0)}); }
+
+std::vector<Type> forward_mel(const ForwardContext& c) {
+  sym::Expr length = size_of(c, 1);
+  return result_of(c, {length ? sym::floordiv(length, 2) + 1 : length, size_of(c, 0)});
+}
+
+// Sizes are natural.
+template <size_t count>
+void backward(BackwardContext& c) {
+  for (size_t i = 0; i < count; ++i)
+    for (sym::Expr e : c.contents(i).value_or(ir::SymElements{})) c.less_equal(c.constant(0), e);
+}
+
 OpDef record(const Row& row) {
   return {
       .name = row.name,
@@ -56,8 +84,8 @@ OpDef record(const Row& row) {
       .attrs = {int_attr("output_datatype", 1), int_attr("periodic", 1)},
       .dynamism = isvdos({"size"}),
       .mapping = Mapping::one_to_many,
-      .forward = later::rdp,
-      .backward = later::rdp,
+      .forward = forward_window,
+      .backward = backward<1>,
       .value = absent("windows do not occur in shape arithmetic"),
       .eval = [row](EvalContext& e) { eval_window(row, e); },
       .lower = later::cpu,
@@ -128,6 +156,8 @@ OpDef mel() {
   op.results = {{"output", {"T3", dtypes::numeric}}};
   op.attrs = {int_attr("output_datatype", 1)};
   op.dynamism = isvdos({"num_mel_bins", "dft_length"});
+  op.forward = forward_mel;
+  op.backward = backward<2>;
   op.eval = eval_mel;
   op.samples = {{"$(i64[]{8}, i64[]{16}, i64[]{8192}, f32[]{0}, f32[]{4096})", "f32[9, 8]"},
                 {"$(i64[]{0}, i64[]{16}, i64[]{8192}, f32[]{0}, f32[]{4096})", "f32[9, 0]"},

@@ -47,6 +47,50 @@ void eval(EvalContext& e) {
   e.set(2, results.y_c);
 }
 
+int64_t directions_of(const ir::ShapeContext& c) { return c.attr_string("direction") == "bidirectional" ? 2 : 1; }
+
+// Of x [steps, batch, input] and r [directions, hidden, gates].
+struct Sizes {
+  sym::Expr steps, batch, input, hidden;
+};
+
+Sizes sizes_of(const ir::ShapeContext& c) {
+  Sizes n;
+  if (c.dims(0) && c.rank(0) == 3) n = {c.dims(0)->at(0), c.dims(0)->at(1), c.dims(0)->at(2), {}};
+  if (const ir::Attribute* given = c.find_attr("hidden_size"))
+    n.hidden = c.constant(std::get<int64_t>(*given));
+  else if (c.dims(2) && c.rank(2) == 3)
+    n.hidden = c.dims(2)->at(1);
+  return n;
+}
+
+std::vector<Type> forward(const ForwardContext& c) {
+  Sizes n = sizes_of(c);
+  sym::Expr directions = c.constant(directions_of(c));
+  if (!n.steps) n.steps = c.unknown(0, 0);
+  if (!n.batch) n.batch = c.unknown(0, 2);
+  if (!n.hidden) n.hidden = c.unknown(0, 3);
+  Type state = Type::tensor(c.dtype(0), SymDims{directions, n.batch, n.hidden});
+  return {Type::tensor(c.dtype(0), SymDims{n.steps, directions, n.batch, n.hidden}), state, state};
+}
+
+void backward(BackwardContext& c) {
+  c.set_rank(0, 3);
+  c.set_rank(2, 3);
+  Sizes n = sizes_of(c);
+  sym::Expr directions = c.constant(directions_of(c));
+  sym::Expr gates = n.hidden * gate_count(RnnCell::lstm);
+  c.set_dims(1, SymDims{directions, n.input, gates});
+  c.set_dims(2, SymDims{directions, n.hidden, gates});
+  c.set_dims(3, SymDims{directions, gates * 2});
+  c.set_dims(4, SymDims{n.batch});
+  for (size_t state : {5, 6}) c.set_dims(state, SymDims{directions, n.batch, n.hidden});
+  c.set_dims(7, SymDims{directions, n.hidden * 3});
+  // Scales and zero points are per direction, or per direction and gate.
+  for (size_t i = 8; i < 12; ++i)
+    if (c.dims(i)) c.set_dims(i, c.rank(i) == 1 ? SymDims{directions} : SymDims{directions, gates});
+}
+
 }  // namespace
 
 OpDef ms_dynamic_quantize_lstm_op() {
@@ -76,6 +120,8 @@ OpDef ms_dynamic_quantize_lstm_op() {
               string_attr("direction", "forward"),
               optional_attr("hidden_size", AttrKind::integer),
               int_attr("input_forget", 0)};
+  op.forward = forward;
+  op.backward = backward;
   op.eval = eval;
   op.samples = {
       {"$(f32[2, 1, 2]{-0.569999993, 0.129999995, 0.889999986, -0.239999995}, u8[1, 2, 4]{41, 64, 224, 116, 253, 167, "

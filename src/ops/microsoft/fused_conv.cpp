@@ -40,6 +40,12 @@ void eval(EvalContext& e) {
   e.set(0, map_elements<double>(y, y.dtype(), activate));
 }
 
+void backward(BackwardContext& c) {
+  conv_backward(c, 1);
+  if (c.dims(1) && c.rank(1) > 0) c.set_dims(2, SymDims{c.dims(1)->at(0)});
+  if (c.result_dims(0)) c.set_dims(3, *c.result_dims(0));
+}
+
 }  // namespace
 
 OpDef ms_fused_conv_op() {
@@ -54,6 +60,7 @@ OpDef ms_fused_conv_op() {
   op.attrs.insert(op.attrs.end(),
                   {optional_attr("activation", AttrKind::text), optional_attr("activation_params", AttrKind::reals)});
   op.forward = [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(c.dtype(0), conv_forward(c, 1))}; };
+  op.backward = backward;
   op.eval = eval;
   op.samples = {
       {"$(f32[1, 1, 3]{1, -2, 3}, f32[1, 1, 1]{2}, f32[1]{1}, f32[1, 1, 3]{-4, 0, 1}) {activation = \"Relu\"}",

@@ -4,6 +4,7 @@
 
 #include "ops/support/blank.h"
 #include "ops/support/elementwise.h"
+#include "ops/support/requirements.h"
 
 namespace selkie::ops {
 namespace {
@@ -23,6 +24,14 @@ void eval(EvalContext& e, double (*f)(double)) {
   e.set(0, map_pairs<double>(x, bias, x.dtype(), [f](double a, double b) { return f(a + b); }));
 }
 
+// The bias is a vector that broadcasts to the last axis.
+void backward(BackwardContext& c) {
+  backward_same(c);
+  if (!c.has(1)) return;
+  c.set_rank(1, 1);
+  if (c.dims(0)) require_broadcast_to(c, SymDims(*c.dims(1)), SymDims(*c.dims(0)));
+}
+
 OpDef record(std::string_view name, std::string_view onnx, std::string_view doc, double (*f)(double)) {
   OpDef op = blank_record(Mapping::one_to_one);
   op.name = name;
@@ -31,6 +40,7 @@ OpDef record(std::string_view name, std::string_view onnx, std::string_view doc,
   op.operands = {{"x", float_tensor}};
   op.results = {{"y", float_tensor}};
   op.forward = same_as_first;
+  op.backward = backward;
   op.eval = [f](EvalContext& e) { eval(e, f); };
   return op;
 }
@@ -47,6 +57,7 @@ std::vector<OpDef> ms_gelu_family() {
   biased.samples = {{"$(f32[2, 2]{0.25, 0.790000021, 0.550000012, -0.550000012}, f32[2]{-0.400000006, 0.75})",
                      "f32[2, 2]{-0.0660573468, 1.44485855, 0.0839426517, 0.115851939}"},
                     {"$(f32[0, 2], f32[2])", "f32[0, 2]"},
+                    {"$(f32[2, 0], f32[1])", "f32[2, 0]"},
                     {"$(f32[2, 2], f32[3])", "error: do not broadcast"}};
   OpDef fast = record("ms_fast_gelu", "FastGelu",
                       "y = x·Φ(x) approximated by tanh, after an optional bias is added to x", gelu_by_tanh);

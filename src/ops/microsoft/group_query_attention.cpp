@@ -4,6 +4,8 @@
 
 #include "ops/support/blank.h"
 #include "ops/support/fused_attention.h"
+#include "ops/support/head_dims.h"
+#include "ops/support/requirements.h"
 #include "ops/support/rotary.h"
 
 namespace selkie::ops {
@@ -55,18 +57,6 @@ Heads present_of(const Heads* past, const Heads& now, const Lengths& n) {
       std::copy_n(now.matrix(b, h), now.length * now.size, out.matrix(b, h) + before * now.size);
     }
   return out;
-}
-
-// Root mean square normalisation of each head.
-void normalize(Heads& x, const Tensor& weight, double epsilon) {
-  std::vector<double> w = widen<double>(weight);
-  if (static_cast<int64_t>(w.size()) != x.size) fail("{} weights normalise heads of {}", w.size(), x.size);
-  for_each_row(x, [&](int64_t, int64_t, int64_t, std::span<double> row) {
-    double sum = 0;
-    for (double v : row) sum += v * v;
-    double factor = 1 / std::sqrt(sum / static_cast<double>(row.size()) + epsilon);
-    for (size_t i = 0; i < row.size(); ++i) row[i] *= factor * w[i];
-  });
 }
 
 void rotate(const EvalContext& e, Heads& x, const Lengths& n) {
@@ -129,8 +119,11 @@ void eval(EvalContext& e) {
   if (e.has(1) != e.has(2) || e.has(3) != e.has(4)) fail("keys and values are only taken together");
   bool packed = !e.has(1);
   Heads q = split_heads(e.tensor(0), packed ? heads + 2 * kv_heads : heads, "query");
+  if (int64_t all = packed ? heads + 2 * kv_heads : heads; q.heads != all)
+    fail("'query' has {} heads, but must have {}", q.heads, all);
   Heads k = packed ? slice_heads(q, heads, kv_heads) : split_heads(e.tensor(1), kv_heads, "key");
   Heads v = packed ? slice_heads(q, heads + kv_heads, kv_heads) : split_heads(e.tensor(2), kv_heads, "value");
+  if (k.heads != kv_heads) fail("'key' has {} heads, but must have {}", k.heads, kv_heads);
   if (packed) q = slice_heads(q, 0, heads);
   check_attention(q, k, v);
   Heads past_key = e.has(3) ? heads_of(e.tensor(3), "past_key") : Heads();
@@ -139,8 +132,8 @@ void eval(EvalContext& e) {
   Lengths n = lengths_of(e, q, k, past_key.length);
   if (e.has(14) != e.has(15)) fail("'q_norm_weight' and 'k_norm_weight' are only taken together");
   if (e.has(14)) {
-    normalize(q, e.tensor(14), e.attr_float("qk_norm_epsilon"));
-    normalize(k, e.tensor(15), e.attr_float("qk_norm_epsilon"));
+    normalize_heads(q, e.tensor(14), e.attr_float("qk_norm_epsilon"));
+    normalize_heads(k, e.tensor(15), e.attr_float("qk_norm_epsilon"));
   }
   if (e.attr_int("do_rotary") != 0) {
     rotate(e, q, n);
@@ -163,6 +156,62 @@ void eval(EvalContext& e) {
   e.set(0, merge_heads(attention_output(scores, values), dtype));
   e.set(1, to_tensor(keys, dtype));
   e.set(2, to_tensor(values, dtype));
+}
+
+struct Parts {
+  HeadDims q, k, v;
+};
+
+Parts parts_of(const ir::ShapeContext& c) {
+  int64_t heads = c.attr_int("num_heads");
+  int64_t kv_heads = c.attr_int("kv_num_heads");
+  bool packed = !c.has(1);
+  HeadDims q = split_dims(c, c.dims(0), packed ? heads + 2 * kv_heads : heads);
+  HeadDims k = packed ? q : split_dims(c, c.dims(1), kv_heads);
+  HeadDims v = packed ? q : split_dims(c, c.dims(2), kv_heads);
+  q.heads = c.constant(heads);
+  k.heads = v.heads = c.constant(kv_heads);
+  return {q, k, v};
+}
+
+// The cache grows where the total is more than it holds.
+std::vector<Type> forward(const ForwardContext& c) {
+  auto [q, k, v] = parts_of(c);
+  std::optional<ir::SymElements> given = c.elements(6);
+  sym::Expr total = given && given->size() == 1 ? given->front() : sym::Expr();
+  sym::Expr past = either(heads_dims(c.dims(3)).length, heads_dims(c.dims(4)).length);
+  sym::Expr cache = !c.has(3) ? total : total && past ? sym::max(total, past) : sym::Expr();
+  if (!cache) cache = c.unknown(1, 2, {.least = total ? total : past, .most = {}});
+  HeadDims y = attended(q, k, v);
+  DType dtype = c.dtype(0);
+  return {Type::tensor(dtype, named(c, 0, merged_dims(y))),
+          Type::tensor(dtype, named(c, 1, {y.batch, k.heads, cache, either(k.size, q.size)})),
+          Type::tensor(dtype, named(c, 2, {y.batch, k.heads, cache, v.size})),
+          Type::tensor(dtype, named(c, 3, {y.batch, q.heads, q.length, total}))};
+}
+
+void backward(BackwardContext& c) {
+  int64_t heads = c.attr_int("num_heads");
+  int64_t kv_heads = c.attr_int("kv_num_heads");
+  require_split(c, 0, c.has(1) ? heads : heads + 2 * kv_heads);
+  for (size_t i : {1, 2}) require_split(c, i, kv_heads);
+  auto [q, k, v] = parts_of(c);
+  require_attention(c, q, k, v);
+  require_past(c, 3, k);
+  require_past(c, 4, v);
+  if (c.has(3) && c.has(4)) c.equal(c.dims(3)->at(2), c.dims(4)->at(2));
+  if (q.batch) require_count(c, 5, q.batch);
+  for (sym::Expr total : c.contents(6).value_or(ir::SymElements{})) c.less_equal(c.constant(0), total);
+  if (c.attr_int("do_rotary") != 0) {
+    constexpr size_t caches[] = {7, 8};
+    for (size_t cache : caches)
+      if (c.has(cache)) c.set_rank(cache, 2);
+    require_same_dims(c, caches);
+    c.set_dims(9, SymDims{q.batch, q.length});
+  }
+  require_count(c, 11, q.heads);
+  for (size_t norm : {14, 15})
+    if (q.size) require_count(c, norm, q.size);
 }
 
 }  // namespace
@@ -208,6 +257,8 @@ OpDef ms_group_query_attention_op() {
               float_attr("softcap", 0),
               string_attr("v_quant_type", "NONE")};
   op.dynamism = isvdos({"total_sequence_length"});
+  op.forward = forward;
+  op.backward = backward;
   op.eval = eval;
   op.samples = {
       {"$(f32[2, 1, 4]{0.589999974, 0.0299999993, 0.449999988, -0.550000012, -0.600000024, -0.270000011, -0.639999986, "
@@ -227,6 +278,14 @@ OpDef ms_group_query_attention_op() {
        "f32[2, 3, 8], f32[2, 1, 3, 4], f32[2, 1, 3, 4]"},
       {"$(f32[0, 3, 16], _, _, _, _, i32[0], i32[]{3}) {num_heads = 2, kv_num_heads = 1}",
        "f32[0, 3, 8], f32[0, 1, 3, 4], f32[0, 1, 3, 4]"},
+      {"$(f32[2, 1, 8], f32[2, 1, 4], f32[2, 1, 2], f32[2, 1, 3, 4], f32[2, 1, 3, 2], i32[2]{2, 1}, i32[1]{3}) "
+       "{num_heads = 2, kv_num_heads = 1, qk_output = 1}",
+       "f32[2, 1, 4], f32[2, 1, 3, 4], f32[2, 1, 3, 2], f32[2, 2, 1, 3]"},
+      {"$(f32[1, 2, 1, 4], f32[1, 1, 1, 4], f32[1, 1, 1, 4], f32[1, 1, 5, 4], f32[1, 1, 5, 4], i32[1]{2}, i32[]{3}) "
+       "{num_heads = 2, kv_num_heads = 1}",
+       "f32[1, 1, 8], f32[1, 1, 5, 4], f32[1, 1, 5, 4]"},
+      {"$(f32[1, 2, 1, 4], _, _, _, _, i32[1]{0}, i32[]{1}) {num_heads = 2, kv_num_heads = 1}",
+       "error: 'query' has 2 heads, but must have 4"},
       {"$(f32[2, 3, 16], _, _, _, _, i32[2]{2, 5}, i32[]{3}) {num_heads = 2, kv_num_heads = 1}",
        "error: 'seqlens_k' has 5"},
       {"$(f32[2, 3, 16], _, _, _, _, i32[2], i32[]{3}) {num_heads = 3, kv_num_heads = 2}", "error: not a multiple"},

@@ -1,7 +1,10 @@
 // FusedMatMul, DynamicQuantizeMatMul and MatMulNBits of com.microsoft.
+#include <numeric>
+
 #include "ops/support/blank.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/gemm.h"
+#include "ops/support/matmul_dims.h"
 #include "ops/support/quantize.h"
 #include "ops/support/zeros.h"
 
@@ -10,22 +13,45 @@ namespace {
 
 Tensor as_f64(const Tensor& t) { return narrow<double>(widen<double>(t), DType::f64, t.dims()); }
 
-// The matrices transposed, and the first axis moved before the last two, as attributes say.
-Tensor arranged(const Tensor& x, bool transposed, bool batch) {
-  std::vector<int64_t> order;
-  for (int64_t i = 0; i < x.rank(); ++i) order.push_back(i);
-  if (batch) {
-    if (x.rank() < 3) fail("an operand of shape {} has no batch dims to transpose", to_string(x.dims()));
+// The order of axes in which operand i is multiplied: matrices transposed, and the first axis moved before the last
+// two, as attributes say.
+template <class Context>
+std::vector<int64_t> order_of(const Context& c, size_t i, size_t rank) {
+  std::vector<int64_t> order(rank);
+  std::iota(order.begin(), order.end(), int64_t{0});
+  if (c.attr_int(i == 0 ? "transBatchA" : "transBatchB") != 0) {
+    if (rank < 3) fail("an operand of rank {} has no batch dims to transpose", rank);
     std::rotate(order.begin(), order.begin() + 1, order.end() - 1);
   }
-  if (transposed && x.rank() > 1) std::swap(order[order.size() - 1], order[order.size() - 2]);
-  return transpose(x, order);
+  if (c.attr_int(i == 0 ? "transA" : "transB") != 0 && rank > 1) std::swap(order[rank - 1], order[rank - 2]);
+  return order;
+}
+
+Tensor arranged(const EvalContext& e, size_t i) {
+  return transpose(as_f64(e.tensor(i)), order_of(e, i, e.tensor(i).dims().size()));
+}
+
+std::optional<SymDims> arranged(const ir::ShapeContext& c, size_t i) {
+  if (!c.dims(i)) return std::nullopt;
+  SymDims dims;
+  for (int64_t axis : order_of(c, i, c.rank(i))) dims.push_back((*c.dims(i))[static_cast<size_t>(axis)]);
+  return dims;
+}
+
+std::vector<Type> forward_fused(const ForwardContext& c) {
+  return {Type::tensor(c.dtype(0), matmul_dims(c, arranged(c, 0), arranged(c, 1)))};
+}
+
+void backward_fused(BackwardContext& c) {
+  require_product_rank(c);
+  std::optional<SymDims> a = arranged(c, 0);
+  std::optional<SymDims> b = arranged(c, 1);
+  if (a && b) require_product(c, *a, *b);
 }
 
 void eval_fused(EvalContext& e) {
-  auto flag = [&](std::string_view name) { return e.attr_int(name) != 0; };
-  Tensor a = arranged(as_f64(e.tensor(0)), flag("transA"), flag("transBatchA"));
-  Tensor b = arranged(as_f64(e.tensor(1)), flag("transB"), flag("transBatchB"));
+  Tensor a = arranged(e, 0);
+  Tensor b = arranged(e, 1);
   double alpha = e.attr_float("alpha");
   e.set(0, map_elements<double>(matmul(a, b), e.tensor(0).dtype(), [=](double v) { return alpha * v; }));
 }
@@ -45,6 +71,22 @@ void eval_dynamic(EvalContext& e) {
   Tensor product = map_elements<double>(matmul(as_f64(left), right), DType::f64,
                                         [&](double v) { return v * static_cast<double>(a.scale); });
   e.set(0, with_bias(product, optional_tensor(e, 4), DType::f32));
+}
+
+std::vector<Type> forward_dynamic(const ForwardContext& c) {
+  return {Type::tensor(DType::f32, matmul_dims(c, c.dims(0), c.dims(1)))};
+}
+
+// The bias has the last dim of the product.
+void require_bias(BackwardContext& c, size_t bias) {
+  if (c.has(bias)) c.set_rank(bias, 1);
+  if (c.result_dims(0) && !c.result_dims(0)->empty()) c.set_dims(bias, SymDims{c.result_dims(0)->back()});
+}
+
+void backward_dynamic(BackwardContext& c) {
+  require_product_rank(c);
+  if (c.dims(0) && c.dims(1)) require_product(c, SymDims(*c.dims(0)), SymDims(*c.dims(1)));
+  require_bias(c, 4);
 }
 
 // Number i of `bits` bits each, low bits first, in a row of bytes.
@@ -117,6 +159,17 @@ void eval_bits(EvalContext& e) {
   e.set(0, with_bias(product, optional_tensor(e, 5), e.tensor(0).dtype()));
 }
 
+std::vector<Type> forward_bits(const ForwardContext& c) {
+  SymDims weights{c.constant(c.attr_int("K")), c.constant(c.attr_int("N"))};
+  return {Type::tensor(c.dtype(0), matmul_dims(c, c.dims(0), weights))};
+}
+
+void backward_bits(BackwardContext& c) {
+  if (!c.dims(0) && c.result_dims(0)) c.set_rank(0, c.result_dims(0)->size());
+  if (c.dims(0) && c.rank(0) > 0) c.equal(c.dims(0)->back(), c.constant(c.attr_int("K")));
+  require_bias(c, 5);
+}
+
 OpDef fused() {
   OpDef op = blank_record(Mapping::many_to_many);
   op.name = "ms_fused_matmul";
@@ -126,6 +179,8 @@ OpDef fused() {
   op.results = {{"y", float_tensor}};
   op.attrs = {float_attr("alpha", 1), int_attr("transA", 0), int_attr("transB", 0), int_attr("transBatchA", 0),
               int_attr("transBatchB", 0)};
+  op.forward = forward_fused;
+  op.backward = backward_fused;
   op.eval = eval_fused;
   op.samples = {{"$(f32[3, 2]{0.680000007, -0.779999971, 0.209999993, -0.0399999991, 0.189999998, 0.319999993}, f32[2, "
                  "3]{-0.389999986, 0.920000017, -0.0700000003, 0.25999999, 0.270000011, -0.629999995}) {transA = 1, "
@@ -134,6 +189,8 @@ OpDef fused() {
                 {"$(f32[3, 2, 4], f32[2, 4, 5]) {transBatchA = 1}", "f32[2, 3, 5]"},
                 {"$(f32[4, 2, 3], f32[2, 4, 5]) {transBatchA = 1, transA = 1, transBatchB = 0}", "f32[2, 3, 5]"},
                 {"$(f32[2, 0], f32[3, 0]) {transB = 1}", "f32[2, 3]{0, 0, 0, 0, 0, 0}"},
+                {"$(f32[3], f32[1, 3, 4]) {transA = 1}", "f32[1, 4]"},
+                {"$(f32[5, 1, 2, 3], f32[3]) {transB = 1}", "f32[5, 1, 2]"},
                 {"$(f32[2, 3], f32[3, 2]) {transBatchA = 1}", "error: no batch dims"}};
   return op;
 }
@@ -148,12 +205,16 @@ OpDef dynamic() {
   op.operands = {
       {"a", real}, {"b", byte}, {"b_scale", real}, {"b_zero_point", byte, optional}, {"bias", real, optional}};
   op.results = {{"y", real}};
+  op.forward = forward_dynamic;
+  op.backward = backward_dynamic;
   op.eval = eval_dynamic;
   op.samples = {
       {"$(f32[2, 3]{-0.879999995, -0.180000007, 0.529999971, 0.629999995, 0.460000008, -0.769999981}, i8[3, 2]{1, -2, "
        "30, 4, -5, 60}, f32[2]{0.100000001, 0.200000003}, i8[2]{1, -1}, f32[2]{0.829999983, 0.600000024})",
        "f32[2, 2]{-0.00494118966, 7.10069799, 2.63134122, -8.45526314}"},
       {"$(f32[2, 0], i8[0, 3], f32[])", "f32[2, 3]{0, 0, 0, 0, 0, 0}"},
+      {"$(f32[4, 1, 2, 3], i8[5, 3, 2], f32[], _, f32[2])", "f32[4, 5, 2, 2]"},
+      {"$(f32[3], i8[3, 1], f32[])", "f32[1]"},
       {"$(f32[2, 3], i8[2, 3], f32[])", "error: do not multiply"},
       {"$(f32[2, 3], i8[3, 2], f32[3])", "error: does not broadcast"}};
   return op;
@@ -179,6 +240,8 @@ OpDef packed() {
               int_attr("bits", 4),
               required_attr("block_size", AttrKind::integer),
               int_attr("weight_prepacked", 0)};
+  op.forward = forward_bits;
+  op.backward = backward_bits;
   op.eval = eval_bits;
   op.samples = {
       {"$(f32[1, 17]{-0.74000001, 0.529999971, 0.769999981, -0.610000014, 0.150000006, 0.280000001, 0.219999999, "
@@ -189,6 +252,8 @@ OpDef packed() {
        "f32[1, 2]{3.24410009, 9.49440002}"},
       {"$(f32[0, 17], u8[2, 2, 16], f32[2, 2], u8[2, 2]) {K = 17, N = 2, bits = 8, block_size = 16}", "f32[0, 2]"},
       {"$(f32[1, 17], u8[2, 2, 8], f32[2, 2], f32[2, 2]) {K = 17, N = 2, block_size = 16}", "f32[1, 2]"},
+      {"$(f32[17], u8[2, 2, 8], f32[4]) {K = 17, N = 2, block_size = 16}", "f32[2]"},
+      {"$(f32[2, 3, 0], u8[2, 0, 8], f32[2, 0]) {K = 0, N = 2, block_size = 16}", "f32[2, 3, 2]"},
       {"$(f32[1, 16], u8[2, 1, 8], f32[2, 2]) {K = 16, N = 2, block_size = 16}", "error: 'scales' has shape"},
       {"$(f32[1, 16], u8[2, 1, 8], f32[2]) {K = 16, N = 2, block_size = 12}", "error: power of two"}};
   return op;

@@ -2,6 +2,7 @@
 #include "ops/support/blank.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/moments.h"
+#include "ops/support/requirements.h"
 
 namespace selkie::ops {
 namespace {
@@ -126,6 +127,65 @@ void eval_embed(EvalContext& e) {
   e.set(2, narrow<double>(sum, dtype, dims));
 }
 
+// The dims of statistics: 1 from an axis on.
+Type statistics(const ForwardContext& c, DType dtype, std::optional<SymDims> dims, int64_t axis) {
+  if (dims) {
+    auto first = normalize_axis(axis, static_cast<int64_t>(dims->size()));
+    std::fill(dims->begin() + first, dims->end(), c.constant(1));
+  }
+  return Type::tensor(dtype, std::move(dims));
+}
+
+std::vector<Type> forward_layer(const ForwardContext& c) {
+  std::optional<DType> stash = dtype_from_onnx(c.attr_int("stash_type"));
+  Type statistic_type = stash ? statistics(c, *stash, c.dims(0), c.attr_int("axis")) : Type{};
+  return {Type::tensor(c.dtype(1), c.dims(0)), statistic_type, statistic_type};
+}
+
+// Scales and shifts have an element for each of a row.
+void backward_layer(BackwardContext& c) {
+  backward_same(c);
+  if (!c.dims(0)) return;
+  const SymDims x = *c.dims(0);
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(x.size())));
+  for (size_t i : {1, 2}) require_count(c, i, product_of(c, std::span(x).subspan(axis)));
+}
+
+std::vector<Type> forward_skip(const ForwardContext& c) {
+  Type statistic_type = statistics(c, DType::f32, c.dims(0), -1);
+  return {c.type(0), statistic_type, statistic_type, c.type(0)};
+}
+
+void backward_skip(BackwardContext& c) {
+  backward_same(c);
+  if (!c.dims(0) || c.rank(0) == 0) return;
+  const SymDims x = *c.dims(0);
+  for (size_t i : {1, 4})
+    if (c.dims(i)) require_broadcast_to(c, SymDims(*c.dims(i)), x);
+  for (size_t i : {2, 3}) require_count(c, i, x.back());
+}
+
+std::vector<Type> forward_embed(const ForwardContext& c) {
+  SymDims dims = c.unknown_dims(0, 3);
+  if (c.dims(0) && c.rank(0) == 2) std::copy_n(c.dims(0)->begin(), 2, dims.begin());
+  if (c.dims(2) && c.rank(2) == 2) dims[2] = c.dims(2)->at(1);
+  Type sum = Type::tensor(c.dtype(2), dims);
+  return {sum, Type::tensor(DType::i32, SymDims{dims[0]}), sum};
+}
+
+void backward_embed(BackwardContext& c) {
+  c.set_rank(0, 2);
+  c.set_rank(2, 2);
+  const SymDims ids = *c.dims(0);
+  sym::Expr width = c.dims(2)->at(1);
+  for (size_t table : {3, 4}) c.set_dims(table, SymDims{sym::Expr(), width});
+  for (size_t i : {1, 7}) c.set_dims(i, ids);
+  // Position ids of one sample serve all.
+  c.set_dims(8, SymDims{sym::Expr(), ids[1]});
+  if (c.has(8) && c.excludes(c.dims(8)->at(0), 1)) c.set_dims(8, ids);
+  for (size_t i : {5, 6}) require_count(c, i, width);
+}
+
 OpDef record(std::string_view name, std::string_view onnx, std::string_view doc) {
   OpDef op = blank_record(Mapping::many_to_many);
   op.name = name;
@@ -142,6 +202,8 @@ OpDef layer() {
   op.results = {
       {"y", scale}, {"mean", {"U", dtypes::floats}, optional}, {"invstddev", {"U", dtypes::floats}, optional}};
   op.attrs = {int_attr("axis", -1), float_attr("epsilon", 1e-5f), int_attr("stash_type", 1)};
+  op.forward = forward_layer;
+  op.backward = backward_layer;
   op.eval = eval_layer;
   op.samples = {{"$(f32[2, 3]{-0.99000001, 0.639999986, 0.589999974, -0.0599999987, -0.389999986, -0.439999998}, "
                  "f32[3]{-0.49000001, -0.109999999, 0.00999999978}, f32[3]{0.109999999, 0.99000001, 0.589999974}) "
@@ -150,6 +212,7 @@ OpDef layer() {
                  "1]{0.0799999982, -0.296666652}, f32[2, 1]{1.30983138, 5.10162783}"},
                 {"$(f16[2, 3, 4], f32[3, 4]) {axis = 1}", "f32[2, 3, 4], f32[2, 1, 1], f32[2, 1, 1]"},
                 {"$(f32[0, 4], f32[4])", "f32[0, 4]"},
+                {"$(f32[1, 0], f32[0], f32[1, 0])", "f32[1, 0], f32[1, 1], f32[1, 1]"},
                 {"$(f32[2, 4], f32[3])", "error: do not fit rows of 4"}};
   return op;
 }
@@ -167,6 +230,8 @@ OpDef skip() {
                 {"inv_std_var", statistic, optional},
                 {"input_skip_bias_sum", half_or_single, optional}};
   op.attrs = {float_attr("epsilon", 1e-12f)};
+  op.forward = forward_skip;
+  op.backward = backward_skip;
   op.eval = eval_skip;
   op.samples = {{"$(f32[1, 2, 3]{0.239999995, 0.980000019, -0.569999993, -0.680000007, 0.230000004, -0.910000026}, "
                  "f32[2, 3]{-0.930000007, 0.0299999993, -0.0700000003, 0.829999983, 0.25999999, 0.0299999993}, "
@@ -177,6 +242,7 @@ OpDef skip() {
                  "0.50999999, -1.62, 0.140000001, -0.00999999978, -1.86000001}"},
                 {"$(f32[2, 3, 4], f32[3, 4], f32[4])", "f32[2, 3, 4]"},
                 {"$(f32[2, 0, 4], f32[2, 0, 4], f32[4])", "f32[2, 0, 4]"},
+                {"$(f32[3, 1], f32[1, 1], f32[1], f32[1], f32[1])", "f32[3, 1], f32[3, 1], f32[3, 1], f32[3, 1]"},
                 {"$(f32[2, 3, 4], f32[2, 4], f32[4])", "error: does not broadcast"},
                 {"$(f32[2, 3, 4], f32[2, 3, 4], f32[3])", "error: do not fit rows of 4"}};
   return op;
@@ -198,6 +264,8 @@ OpDef embed() {
                  {"position_ids", id, optional}};
   op.results = {{"output", real}, {"mask_index", id, optional}, {"embedding_sum", real, optional}};
   op.attrs = {float_attr("epsilon", 1e-12f), int_attr("mask_index_type", 1)};
+  op.forward = forward_embed;
+  op.backward = backward_embed;
   op.eval = eval_embed;
   op.samples = {
       {"$(i32[2, 2]{1, 0, 2, 2}, i32[2, 2]{0, 1, 1, 1}, f32[3, 3]{-0.620000005, 0.379999995, -0.600000024, "
@@ -210,6 +278,8 @@ OpDef embed() {
        "0.439999998, 0.660000026, 0.0599999987, -1.32000005, -0.74000001, -0.469999999, -0.649999976, 0.819999993, "
        "-0.00999999978, -2.16000009, 0.620000005}"},
       {"$(i32[0, 2], _, f32[3, 4], f32[5, 4], _, f32[4], f32[4])", "f32[0, 2, 4], i32[0]"},
+      {"$(i32[3, 2], i32[3, 2], f32[3, 4], f32[5, 4], f32[2, 4], f32[4], f32[4], i32[3, 2], i32[1, 2])",
+       "f32[3, 2, 4], i32[3], f32[3, 2, 4]"},
       {"$(i32[1, 2]{0, 3}, _, f32[3, 4], f32[5, 4], _, f32[4], f32[4])", "error: word id 3 is outside"},
       {"$(i32[1, 6], _, f32[3, 4], f32[5, 4], _, f32[4], f32[4])", "error: position id 5 is outside"},
       {"$(i32[1, 2], i32[1, 2], f32[3, 4], f32[5, 4], _, f32[4], f32[4])", "error: only taken together"}};

@@ -51,6 +51,29 @@ void eval_pool(EvalContext& e) {
   e.set(0, requantize(means, e.tensor(3), &e.tensor(4), x.dtype(), std::move(dims)));
 }
 
+std::vector<Type> forward_pair(const ForwardContext& c) {
+  return {Type::tensor(c.dtype(0), broadcast(c, c.dims(0), c.dims(3)))};
+}
+
+void backward_pair(BackwardContext& c) {
+  constexpr size_t pair[] = {0, 3};
+  backward_broadcast_of(c, pair);
+}
+
+std::vector<Type> forward_pool(const ForwardContext& c) {
+  if (!c.dims(0) || c.rank(0) < 2) return {Type::tensor(c.dtype(0))};
+  const SymDims& x = *c.dims(0);
+  SymDims dims(x.size(), c.constant(1));
+  size_t channel = c.attr_int("channels_last") != 0 ? x.size() - 1 : 1;
+  dims[channel] = x[channel];
+  dims[0] = x[0];
+  return {Type::tensor(c.dtype(0), dims)};
+}
+
+void backward_pool(BackwardContext& c) {
+  if (c.result_dims(0)) c.set_rank(0, c.result_dims(0)->size());
+}
+
 OpDef pair(std::string_view name, std::string_view onnx, std::string_view doc, double (*f)(double, double)) {
   OpDef op = blank_record(Mapping::one_to_one);
   op.name = name;
@@ -65,9 +88,12 @@ OpDef pair(std::string_view name, std::string_view onnx, std::string_view doc, d
                  {"c_scale", scale},
                  {"c_zero_point", byte, optional}};
   op.results = {{"c", byte}};
+  op.forward = forward_pair;
+  op.backward = backward_pair;
   op.eval = [f](EvalContext& e) { eval_pair(e, f); };
   op.grad = absent("the result is quantised");
   op.samples = {{"$(u8[2, 0], f32[], _, u8[1], f32[], _, f32[])", "u8[2, 0]"},
+                {"$(u8[1, 3], f32[], u8[], u8[2, 1], f32[1], u8[1], f32[1], u8[])", "u8[2, 3]"},
                 {"$(u8[2], f32[], _, u8[3], f32[], _, f32[])", "error: do not broadcast"},
                 {"$(u8[2], f32[2], _, u8[2], f32[], _, f32[])", "error: one element"}};
   return op;
@@ -81,12 +107,16 @@ OpDef pool() {
   op.operands = {{"x", byte}, {"x_scale", scale}, {"x_zero_point", byte}, {"y_scale", scale}, {"y_zero_point", byte}};
   op.results = {{"y", byte}};
   op.attrs = {int_attr("channels_last", 0)};
+  op.forward = forward_pool;
+  op.backward = backward_pool;
   op.eval = eval_pool;
   op.grad = absent("the result is quantised");
   op.samples = {{"$(u8[1, 2, 2]{10, 20, 30, 41}, f32[]{0.5}, u8[]{10}, f32[]{0.25}, u8[]{1})", "u8[1, 2, 1]{11, 52}"},
                 {"$(i8[1, 2, 2]{10, 20, 30, 40}, f32[]{0.5}, i8[]{0}, f32[]{0.5}, i8[]{0}) {channels_last = 1}",
                  "i8[1, 1, 2]{20, 30}"},
                 {"$(u8[0, 2, 2], f32[], u8[], f32[], u8[])", "u8[0, 2, 1]"},
+                {"$(u8[2, 3], f32[], u8[], f32[], u8[])", "u8[2, 3]"},
+                {"$(u8[2, 3], f32[], u8[], f32[], u8[]) {channels_last = 1}", "u8[2, 3]"},
                 {"$(u8[1, 2, 0], f32[], u8[], f32[], u8[])", "error: nothing to average"}};
   return op;
 }

@@ -1,5 +1,7 @@
 // RotaryEmbedding of com.microsoft.
 #include "ops/support/blank.h"
+#include "ops/support/head_dims.h"
+#include "ops/support/requirements.h"
 #include "ops/support/rotary.h"
 
 namespace selkie::ops {
@@ -49,6 +51,29 @@ void eval(EvalContext& e) {
   e.set(0, e.tensor(0).rank() == 3 ? merge_heads(x, dtype) : to_tensor(x, dtype));
 }
 
+// Position ids are [batch, length], or one; the caches have a column for each pair of rotated elements.
+void backward(BackwardContext& c) {
+  backward_same(c);
+  constexpr size_t caches[] = {2, 3};
+  for (size_t cache : caches) c.set_rank(cache, 2);
+  require_same_dims(c, caches);
+  sym::Expr rotated = c.dims(2)->at(1) * 2;
+  int64_t width = c.attr_int("rotary_embedding_dim");
+  HeadDims x = split_dims(c, c.dims(0), width > 0 ? c.attr_int("num_heads") : 0);
+  if (width > 0) {
+    c.equal(rotated, c.constant(width));
+    require_split(c, 0, c.attr_int("num_heads"));
+    if (x.size) c.less_equal(rotated, x.size);
+  } else if (x.size) {
+    c.equal(rotated, x.size);
+  }
+  if (!c.dims(1)) return;
+  if (c.rank(1) == 1) c.equal(c.dims(1)->at(0), c.constant(1));
+  if (c.rank(1) != 2 || !c.dims(0) || c.rank(0) < 3) return;
+  const SymDims& dims = *c.dims(0);
+  c.set_dims(1, SymDims{dims[0], dims.size() == 3 ? dims[1] : dims[2]});
+}
+
 }  // namespace
 
 OpDef ms_rotary_embedding_op() {
@@ -61,6 +86,7 @@ OpDef ms_rotary_embedding_op() {
   op.attrs = {int_attr("interleaved", 0), int_attr("is_packed_batching", 0), int_attr("num_heads", 0),
               int_attr("rotary_embedding_dim", 0), float_attr("scale", 1)};
   op.forward = same_as_first;
+  op.backward = backward;
   op.eval = eval;
   op.samples = {
       {"$(f32[1, 2, 8]{-0.0900000036, -0.839999974, 0.50999999, 0.159999996, -0.400000006, -0.839999974, 0.529999971, "

@@ -1,5 +1,4 @@
-// Feature preparation of ai.onnx.ml: ArrayFeatureExtractor, Binarizer, FeatureVectorizer, Imputer, Normalizer,
-// OneHotEncoder, Scaler.
+// Features of ai.onnx.ml, changed one by one or row by row: Binarizer, Imputer, Normalizer, Scaler.
 #include <cmath>
 #include <limits>
 
@@ -23,45 +22,6 @@ T setting(const std::vector<T>& list, int64_t width, size_t element, std::string
 }
 
 int64_t features(const Tensor& x) { return x.rank() == 0 ? 1 : x.dim(x.rank() - 1); }
-
-void extract(EvalContext& e) {
-  const Tensor& x = e.tensor(0);
-  std::vector<int64_t> picks = ints_of(e.tensor(1));
-  if (x.rank() == 0) fail("the data is a scalar");
-  int64_t width = features(x);
-  for (int64_t pick : picks)
-    if (pick < 0 || pick >= width) fail("index {} is outside 0..{}", pick, width - 1);
-  Dims dims = x.dims();
-  dims.back() = static_cast<int64_t>(picks.size());
-  if (x.rank() == 1) dims.insert(dims.begin(), 1);
-  Tensor out(x.dtype(), std::move(dims));
-  int64_t rows = width == 0 ? 0 : x.count() / width;
-  dispatch_storage(x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* to = out.mutable_data<T>();
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t pick : picks) *to++ = x.data<T>()[row * width + pick];
-  });
-  e.set(0, std::move(out));
-}
-
-void vectorize(EvalContext& e) {
-  std::vector<int64_t> widths = ints_of(e, "inputdimensions");
-  if (e.operand_count() == 0) fail("no operands are given");
-  if (!widths.empty() && widths.size() != e.operand_count())
-    fail("attribute 'inputdimensions' has {} elements for {} operands", widths.size(), e.operand_count());
-  std::vector<Tensor> parts;
-  for (size_t i = 0; i < e.operand_count(); ++i) {
-    Rows rows = rows_of(e.tensor(i));
-    int64_t width = widths.empty() ? rows.width : widths[i];
-    Tensor part(DType::f32, {rows.count, width});
-    for (int64_t r = 0; r < rows.count; ++r)
-      for (int64_t c = 0; c < std::min(width, rows.width); ++c)
-        part.mutable_data<float>()[r * width + c] = static_cast<float>(rows[r][static_cast<size_t>(c)]);
-    parts.push_back(std::move(part));
-  }
-  e.set(0, concat(parts, 1));
-}
 
 template <class W, class V>
 Tensor impute(const Tensor& x, const std::vector<V>& values, W replaced, std::string_view name) {
@@ -99,29 +59,6 @@ void eval_normalizer(EvalContext& e) {
   e.set(0, narrow<double>(out, DType::f32, x.dims()));
 }
 
-void eval_one_hot(EvalContext& e) {
-  const Tensor& x = e.tensor(0);
-  bool text = x.dtype() == DType::str;
-  Tensor keys = list_tensor(e, text ? "cats_strings" : "cats_int64s");
-  if (keys.count() == 0)
-    fail("attribute '{}' is needed for elements of type {}", text ? "cats_strings" : "cats_int64s", name(x.dtype()));
-  std::vector<int64_t> places(static_cast<size_t>(keys.count()));
-  for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int64_t>(i);
-  Tensor wanted = text ? x : narrow<int64_t>(widen<int64_t>(x), DType::i64, x.dims());
-  Tensor found = look_up(wanted, keys, Tensor::of_i64(places), Tensor::scalar_i64(-1));
-  Dims dims = x.dims();
-  dims.push_back(keys.count());
-  Tensor out(DType::f32, std::move(dims));
-  for (int64_t i = 0; i < x.count(); ++i) {
-    int64_t place = found.data<int64_t>()[i];
-    if (place >= 0)
-      out.mutable_data<float>()[i * keys.count() + place] = 1;
-    else if (e.attr_int("zeros") == 0)
-      fail("element {} is none of the categories", i);
-  }
-  e.set(0, std::move(out));
-}
-
 void eval_scaler(EvalContext& e) {
   const Tensor& x = e.tensor(0);
   std::vector<float> offset = floats_of(e, "offset", {0});
@@ -140,21 +77,7 @@ OpDef record(std::string_view name, std::string_view onnx, std::string_view doc)
   op.operands = {{"x", numbers}};
   op.results = {{"y", f32_result}};
   op.forward = shaped_like_first(DType::f32);
-  return op;
-}
-
-OpDef array_feature_extractor() {
-  OpDef op = record("array_feature_extractor", "ArrayFeatureExtractor", "elements of the last axis, picked by indices");
-  TypeVar type{"T", ml_numbers | dtypes::string};
-  op.operands = {{"x", type}, {"y", i64_tensor}};
-  op.results = {{"z", type}};
-  op.forward = later::rdp;
-  op.mapping = Mapping::shuffle;
-  op.eval = extract;
-  op.samples = {{"$(f32[2, 3]{0, 1, 2, 3, 4, 5}, i64[2]{2, 0})", "f32[2, 2]{2, 0, 5, 3}"},
-                {"$(f32[3], i64[1, 2])", "f32[1, 2]"},
-                {"$(f32[0, 3], i64[1])", "f32[0, 1]"},
-                {"$(f32[2, 3], i64[1]{3})", "error: index 3 is outside"}};
+  op.backward = backward_same;
   return op;
 }
 
@@ -173,21 +96,6 @@ OpDef binarizer() {
                 {"$(i64[2]{-1, 1})", "i64[2]{0, 1}"},
                 {"$(f32[0, 2])", "f32[0, 2]"},
                 {"$(u8[2])", "error: must be one of"}};
-  return op;
-}
-
-OpDef feature_vectorizer() {
-  OpDef op = record("feature_vectorizer", "FeatureVectorizer", "the operands' columns side by side, as f32");
-  op.operands = {{"x", {"T1", ml_numbers}, variadic}};
-  op.attrs = {optional_attr("inputdimensions", AttrKind::integers)};
-  op.forward = later::rdp;
-  op.mapping = Mapping::shuffle;
-  op.eval = vectorize;
-  op.samples = {{"$(i64[2, 1]{1, 2}, i64[2, 2]{3, 4, 5, 6}) {inputdimensions = [1, 2]}", "f32[2, 3]{1, 3, 4, 2, 5, 6}"},
-                {"$(f32[2])", "f32[1, 2]"},
-                {"$(f32[0, 2], f32[0, 1])", "f32[0, 3]"},
-                {"$(f32[1, 1], f32[2, 1])", "error: differ outside axis 1"},
-                {"$(f32[2]) {inputdimensions = [1, 1]}", "error: 2 elements for 1 operands"}};
   return op;
 }
 
@@ -223,22 +131,6 @@ OpDef normalizer() {
   return op;
 }
 
-OpDef one_hot_encoder() {
-  OpDef op = record("one_hot_encoder", "OneHotEncoder", "for each element a row of zeros with a 1 at its category");
-  op.operands = {{"x", {"T", ml_numbers | dtypes::string}}};
-  op.attrs = {optional_attr("cats_int64s", AttrKind::integers), optional_attr("cats_strings", AttrKind::texts),
-              int_attr("zeros", 1)};
-  op.forward = later::rdp;
-  op.mapping = Mapping::one_to_many;
-  op.eval = eval_one_hot;
-  op.samples = {{"$(f32[3]{2.5, 5, 7}) {cats_int64s = [5, 2]}", "f32[3, 2]{0, 1, 1, 0, 0, 0}"},
-                {"$(str[1, 1]{\"b\"}) {cats_strings = [\"a\", \"b\"]}", "f32[1, 1, 2]{0, 1}"},
-                {"$(i64[0]) {cats_int64s = [1]}", "f32[0, 1]"},
-                {"$(i64[1]{3}) {cats_int64s = [1], zeros = 0}", "error: none of the categories"},
-                {"$(i64[1]) {cats_strings = [\"a\"]}", "error: 'cats_int64s' is needed"}};
-  return op;
-}
-
 OpDef scaler() {
   OpDef op = record("scaler", "Scaler", "y = (x − offset) · scale, per feature or for all");
   op.attrs = {optional_attr("offset", AttrKind::reals), optional_attr("scale", AttrKind::reals)};
@@ -253,9 +145,6 @@ OpDef scaler() {
 
 }  // namespace
 
-std::vector<OpDef> ml_features_family() {
-  return {array_feature_extractor(), binarizer(), feature_vectorizer(), imputer(), normalizer(),
-          one_hot_encoder(),         scaler()};
-}
+std::vector<OpDef> ml_features_family() { return {binarizer(), imputer(), normalizer(), scaler()}; }
 
 }  // namespace selkie::ops

@@ -58,6 +58,38 @@ void regress(EvalContext& e) {
   e.set(0, narrow<double>(out, DType::f32, {rows.count, targets}));
 }
 
+// Scores are one per label, if there are labels: of two labels the first one's may be the negative of the other's.
+std::vector<Type> forward_classifier(const ForwardContext& c) {
+  size_t labels = label_count(c, "classlabels_ints", "classlabels_strings");
+  auto coefficients = static_cast<int64_t>(list_size<float>(c, "coefficients"));
+  sym::Expr features = row_dims(c, 0).width;
+  sym::Expr width;
+  if (labels > 0)
+    width = c.constant(static_cast<int64_t>(labels));
+  else if (features)
+    width = sym::floordiv(c.constant(coefficients), features);
+  return classes_types(c, "classlabels_strings", width);
+}
+
+// There is one coefficient per feature and output.
+void require_coefficients(BackwardContext& c, int64_t outputs) {
+  require_rows(c);
+  if (sym::Expr features = row_dims(c, 0).width)
+    c.equal(features * outputs, c.constant(static_cast<int64_t>(list_size<float>(c, "coefficients"))));
+}
+
+void backward_classifier(BackwardContext& c) {
+  size_t labels = label_count(c, "classlabels_ints", "classlabels_strings");
+  if (labels == 0 || labels == 2)  // one output or two
+    require_rows(c);
+  else
+    require_coefficients(c, static_cast<int64_t>(labels));
+}
+
+std::vector<Type> forward_regressor(const ForwardContext& c) {
+  return {scores_type(c, 0, DType::f32, c.constant(c.attr_int("targets")))};
+}
+
 OpDef classifier() {
   OpDef op = blank_record(Mapping::many_to_many);
   op.name = "linear_classifier";
@@ -71,6 +103,8 @@ OpDef classifier() {
               optional_attr("intercepts", AttrKind::reals),
               int_attr("multi_class", 0),
               string_attr("post_transform", "NONE")};
+  op.forward = forward_classifier;
+  op.backward = backward_classifier;
   op.eval = classify;
   op.samples = {
       {"$(f32[2, 2]{1, 0, 0, 1}) {coefficients = [1.0, 0.0, 0.0, 2.0, -1.0, -1.0], intercepts = [0.0, 0.5, 0.0], "
@@ -80,6 +114,9 @@ OpDef classifier() {
        "\"LOGISTIC\"}",
        "str[2]{\"yes\", \"no\"}, f32[2, 2]{0.119202922, 0.880797078, 0.880797078, 0.119202922}"},
       {"$(i64[0, 2]) {coefficients = [1.0, 2.0], classlabels_ints = [0, 1]}", "i64[0], f32[0, 2]"},
+      {"$(f32[2]) {coefficients = [1.0, 2.0, 3.0, 4.0]}", "i64[1], f32[1, 2]"},
+      {"$(f32[1, 1]) {coefficients = [1.0], classlabels_ints = [7]}", "i64[1], f32[1, 1]"},
+      {"$(f32[1, 0]) {coefficients = [], classlabels_ints = [5, 6, 7]}", "i64[1], f32[1, 3]"},
       {"$(f32[1, 2]) {coefficients = [1.0, 2.0, 3.0], classlabels_ints = [0, 1]}", "error: 3 coefficients do not fit"},
       {"$(f32[1, 1]) {coefficients = [1.0, 2.0], classlabels_ints = [0, 1, 2]}",
        "error: 3 labels do not fit 2 classes"},
@@ -96,6 +133,8 @@ OpDef regressor() {
   op.results = {{"y", {"f32", dtypes::f32}}};
   op.attrs = {optional_attr("coefficients", AttrKind::reals), optional_attr("intercepts", AttrKind::reals),
               string_attr("post_transform", "NONE"), int_attr("targets", 1)};
+  op.forward = forward_regressor;
+  op.backward = [](BackwardContext& c) { require_coefficients(c, c.attr_int("targets")); };
   op.eval = regress;
   op.samples = {
       {"$(f32[2, 2]{1, 2, 3, 4}) {coefficients = [1.0, 1.0, 0.0, -1.0], intercepts = [0.0, 1.0], targets = 2}",
@@ -104,6 +143,7 @@ OpDef regressor() {
       {"$(f32[1, 2]{0, 1}) {coefficients = [1.0, 0.0, 0.0, 1.0], targets = 2, post_transform = \"SOFTMAX_ZERO\"}",
        "f32[1, 2]{0, 1}"},
       {"$(f32[0, 1]) {coefficients = [1.0]}", "f32[0, 1]"},
+      {"$(f32[2]) {coefficients = [1.0, 2.0]}", "f32[1, 1]"},
       {"$(f32[1, 1]) {coefficients = [1.0], intercepts = [1.0, 2.0]}", "error: 2 intercepts"},
       {"$(f32[1, 1]) {coefficients = [1.0], targets = 0}", "error: must be positive"}};
   return op;

@@ -1,4 +1,4 @@
-// Lookups and maps of ai.onnx.ml: CastMap, CategoryMapper, DictVectorizer, LabelEncoder, ZipMap.
+// Maps of ai.onnx.ml: CastMap, DictVectorizer, ZipMap.
 #include <algorithm>
 #include <charconv>
 #include <numeric>
@@ -77,52 +77,6 @@ void dict_vectorizer(EvalContext& e) {
   e.set(0, std::move(out));
 }
 
-Tensor one_text(const std::string& text) { return narrow<std::string>(std::vector<std::string>{text}, DType::str, {}); }
-Tensor one_float(float value) { return Tensor::from<float>(DType::f32, {}, {&value, 1}); }
-
-void category_mapper(EvalContext& e) {
-  const Tensor& x = e.tensor(0);
-  Tensor ints = list_tensor(e, "cats_int64s");
-  Tensor texts = list_tensor(e, "cats_strings");
-  if (x.dtype() == DType::str)
-    e.set(0, look_up(x, texts, ints, Tensor::scalar_i64(e.attr_int("default_int64"))));
-  else
-    e.set(0, look_up(x, ints, texts, one_text(e.attr_string("default_string"))));
-}
-
-// The one of several attributes that is given, as a vector tensor.
-Tensor given(const EvalContext& e, std::initializer_list<std::string_view> names, std::string_view tensor_name) {
-  std::vector<Tensor> found;
-  for (std::string_view name : names)
-    if (e.has_attr(name)) found.push_back(list_tensor(e, name));
-  if (e.has_attr(tensor_name)) found.push_back(e.attr<Tensor>(tensor_name));
-  if (found.size() != 1) fail("one attribute like '{}' is needed, but {} are given", tensor_name, found.size());
-  return found[0];
-}
-
-Tensor default_for(const EvalContext& e, DType dtype) {
-  if (e.has_attr("default_tensor")) return e.attr<Tensor>("default_tensor");
-  if (dtype == DType::str) return one_text(e.attr_string("default_string"));
-  if (dtype == DType::f32) return one_float(e.attr_float("default_float"));
-  if (dtype == DType::i64) return Tensor::scalar_i64(e.attr_int("default_int64"));
-  return narrow<double>(std::vector<double>{is_float(dtype) ? -0.0 : -1.0}, dtype, {});
-}
-
-void label_encoder(EvalContext& e) {
-  const Tensor& x = e.tensor(0);
-  if (e.has_attr("classes_strings")) {
-    Tensor classes = list_tensor(e, "classes_strings");
-    std::vector<int64_t> numbers(static_cast<size_t>(classes.count()));
-    std::iota(numbers.begin(), numbers.end(), int64_t{0});
-    Tensor ints = Tensor::of_i64(numbers);
-    return e.set(0, x.dtype() == DType::str ? look_up(x, classes, ints, default_for(e, DType::i64))
-                                            : look_up(x, ints, classes, default_for(e, DType::str)));
-  }
-  Tensor keys = given(e, {"keys_floats", "keys_int64s", "keys_strings"}, "keys_tensor");
-  Tensor values = given(e, {"values_floats", "values_int64s", "values_strings"}, "values_tensor");
-  e.set(0, look_up(x, keys, values, default_for(e, values.dtype())));
-}
-
 void zip_map(EvalContext& e) {
   const Tensor& x = e.tensor(0);
   if (x.rank() != 1 && x.rank() != 2) fail("shape {} is neither [C] nor [N, C]", to_string(x.dims()));
@@ -155,11 +109,39 @@ void zip_map(EvalContext& e) {
   e.set(0, std::move(out));
 }
 
+// The values of a map are as many as its keys, which only the run tells.
+std::vector<Type> forward_cast_map(const ForwardContext& c) {
+  const std::string& to = c.attr_string("cast_to");
+  DType dtype = to == "TO_STRING" ? DType::str : to == "TO_INT64" ? DType::i64 : DType::f32;
+  bool sparse = c.attr_string("map_form") == "SPARSE";
+  return {Type::tensor(dtype, SymDims{c.constant(1), sparse ? c.constant(c.attr_int("max_map")) : c.unknown(0, 1)})};
+}
+
+std::vector<Type> forward_dict_vectorizer(const ForwardContext& c) {
+  const Type& map = c.type(0);
+  if (map.kind != Type::Kind::map || !map.parts[0].is_tensor()) return {Type{}};
+  size_t size = map.dtype == DType::str ? list_size<std::string>(c, "string_vocabulary")
+                                        : list_size<int64_t>(c, "int64_vocabulary");
+  return {Type::tensor(map.parts[0].dtype, SymDims{c.constant(static_cast<int64_t>(size))})};
+}
+
+std::vector<Type> forward_zip_map(const ForwardContext& c) {
+  DType key = c.find_attr("classlabels_strings") != nullptr ? DType::str : DType::i64;
+  return {Type::seq(Type::map(key, Type::tensor(DType::f32)))};
+}
+
+// There is a column for each label.
+void backward_zip_map(BackwardContext& c) {
+  if (sym::Expr columns = row_dims(c, 0).width)
+    c.equal(columns, c.constant(static_cast<int64_t>(label_count(c, "classlabels_int64s", "classlabels_strings"))));
+}
+
 OpDef record(std::string_view name, std::string_view onnx, std::string_view doc) {
   OpDef op = blank_record();
   op.name = name;
   op.onnx = {ml_domain, onnx, {1}};
   op.doc = doc;
+  op.backward = absent("maps have no dims");
   op.lower = absent("maps and strings are handled by the reference evaluator");
   op.grad = absent("lookups have no derivative");
   return op;
@@ -171,6 +153,7 @@ OpDef cast_map_record() {
   op.results = {{"y", {"T2", DTypeSet{DType::str, DType::f32, DType::i64}}}};
   op.attrs = {string_attr("cast_to", "TO_FLOAT"), string_attr("map_form", "DENSE"), int_attr("max_map", 1)};
   op.dynamism = edo({"x"});
+  op.forward = forward_cast_map;
   op.eval = cast_map;
   op.samples = {{"$(map(i64[2]{1, 3}, f32[2]{5, 6}))", "f32[1, 2]{5, 6}"},
                 {"$(map(i64[2]{1, 3}, str[2]{\"5\", \"-6.5\"})) {map_form = \"SPARSE\", max_map = 4}",
@@ -181,21 +164,6 @@ OpDef cast_map_record() {
   return op;
 }
 
-OpDef category_mapper_record() {
-  OpDef op = record("category_mapper", "CategoryMapper", "strings to integers by a list of pairs, or back");
-  op.operands = {{"x", {"T1", DTypeSet{DType::str, DType::i64}}}};
-  op.results = {{"y", {"T2", DTypeSet{DType::str, DType::i64}}}};
-  op.attrs = {optional_attr("cats_int64s", AttrKind::integers), optional_attr("cats_strings", AttrKind::texts),
-              int_attr("default_int64", -1), string_attr("default_string", "_Unused")};
-  op.mapping = Mapping::one_to_one;
-  op.eval = category_mapper;
-  op.samples = {{"$(str[2]{\"b\", \"c\"}) {cats_int64s = [1, 2], cats_strings = [\"a\", \"b\"]}", "i64[2]{2, -1}"},
-                {"$(i64[2]{1, 9}) {cats_int64s = [1, 2], cats_strings = [\"a\", \"b\"]}", "str[2]{\"a\", \"_Unused\"}"},
-                {"$(i64[0, 2]) {cats_int64s = [1], cats_strings = [\"a\"]}", "str[0, 2]"},
-                {"$(i64[1]) {cats_int64s = [1]}", "error: do not fit"}};
-  return op;
-}
-
 OpDef dict_vectorizer_record() {
   OpDef op =
       record("dict_vectorizer", "DictVectorizer", "a map's values at the places that a vocabulary gives its keys");
@@ -203,6 +171,7 @@ OpDef dict_vectorizer_record() {
   op.results = {{"y", {"T2", DTypeSet{DType::str, DType::f32, DType::f64, DType::i64}}}};
   op.attrs = {optional_attr("int64_vocabulary", AttrKind::integers),
               optional_attr("string_vocabulary", AttrKind::texts)};
+  op.forward = forward_dict_vectorizer;
   op.eval = dict_vectorizer;
   op.samples = {{"$(map(str[2]{\"a\", \"c\"}, i64[2]{4, 8})) {string_vocabulary = [\"a\", \"c\", \"b\", \"z\"]}",
                  "i64[4]{4, 8, 0, 0}"},
@@ -212,47 +181,14 @@ OpDef dict_vectorizer_record() {
   return op;
 }
 
-OpDef label_encoder_record() {
-  const DTypeSet types = ml_numbers | DTypeSet{DType::i16, DType::str};
-  OpDef op = record("label_encoder", "LabelEncoder", "each element replaced by the value that belongs to it as a key");
-  op.onnx.versions = {1, 2, 4};
-  op.operands = {{"x", {"T1", types}}};
-  op.results = {{"y", {"T2", types}}};
-  // classes_strings is version 1's: keys or values 0, 1, 2, … belong to it, whichever the operand is.
-  op.attrs = {optional_attr("classes_strings", AttrKind::texts),
-              float_attr("default_float", -0.0f),
-              int_attr("default_int64", -1),
-              string_attr("default_string", "_Unused"),
-              optional_attr("default_tensor", AttrKind::tensor),
-              optional_attr("keys_floats", AttrKind::reals),
-              optional_attr("keys_int64s", AttrKind::integers),
-              optional_attr("keys_strings", AttrKind::texts),
-              optional_attr("keys_tensor", AttrKind::tensor),
-              optional_attr("values_floats", AttrKind::reals),
-              optional_attr("values_int64s", AttrKind::integers),
-              optional_attr("values_strings", AttrKind::texts),
-              optional_attr("values_tensor", AttrKind::tensor)};
-  op.mapping = Mapping::one_to_one;
-  op.eval = label_encoder;
-  op.samples = {
-      {"$(str[3]{\"Dori\", \"Amy\", \"Sally\"}) {keys_strings = [\"Amy\", \"Sally\"], values_int64s = [5, 6]}",
-       "i64[3]{-1, 5, 6}"},
-      {"$(f32[2]{nan, 1}) {keys_floats = [nan, 1.0, 1.0], values_floats = [1.0, 2.0, 3.0]}", "f32[2]{1, 3}"},
-      {"$(f32[2]{1, 2}) {keys_floats = [1.0], values_floats = [4.0], default_float = 9.0}", "f32[2]{4, 9}"},
-      {"$(i64[2]{1, 5}) {classes_strings = [\"a\", \"b\"]}", "str[2]{\"b\", \"_Unused\"}"},
-      {"$(i64[0]) {keys_int64s = [1], values_floats = [1.0]}", "f32[0]"},
-      {"$(i64[1]) {keys_strings = [\"a\"], values_int64s = [1]}", "error: the keys are of str"},
-      {"$(i64[1]) {keys_int64s = [1]}", "error: 0 are given"},
-      {"$(i64[1]) {keys_int64s = [1], values_int64s = [1, 2]}", "error: do not fit"}};
-  return op;
-}
-
 OpDef zip_map_record() {
   OpDef op = record("zip_map", "ZipMap", "a map per row, from labels to the row's elements");
   op.operands = {{"x", {"f32", dtypes::f32}}};
   op.results = {{"z", any_tensor, required, Container::seq}};
   op.attrs = {optional_attr("classlabels_int64s", AttrKind::integers),
               optional_attr("classlabels_strings", AttrKind::texts)};
+  op.forward = forward_zip_map;
+  op.backward = backward_zip_map;
   op.eval = zip_map;
   op.samples = {{"$(f32[2, 2]{1, 2, 3, 4}) {classlabels_strings = [\"b\", \"a\"]}",
                  "seq(map(str[2]{\"a\", \"b\"}, f32[2]{2, 1}), map(str[2]{\"a\", \"b\"}, f32[2]{4, 3}))"},
@@ -265,9 +201,6 @@ OpDef zip_map_record() {
 
 }  // namespace
 
-std::vector<OpDef> ml_maps_family() {
-  return {cast_map_record(), category_mapper_record(), dict_vectorizer_record(), label_encoder_record(),
-          zip_map_record()};
-}
+std::vector<OpDef> ml_maps_family() { return {cast_map_record(), dict_vectorizer_record(), zip_map_record()}; }
 
 }  // namespace selkie::ops

@@ -3,6 +3,7 @@
 
 #include "ops/support/blank.h"
 #include "ops/support/ml.h"
+#include "ops/support/pairwise.h"
 
 namespace selkie::ops {
 namespace {
@@ -60,42 +61,6 @@ Machine machine_of(const EvalContext& e, int64_t width, size_t vector_count) {
   return m;
 }
 
-// The probabilities of k classes from those of each pair: method 2 of Wu, Lin and Weng, "Probability estimates for
-// multi-class classification by pairwise coupling", JMLR 5 (2004).
-std::vector<double> couple(const std::vector<std::vector<double>>& r) {
-  size_t k = r.size();
-  std::vector<std::vector<double>> q(k, std::vector<double>(k, 0.0));
-  for (size_t t = 0; t < k; ++t)
-    for (size_t j = 0; j < k; ++j)
-      if (j != t) {
-        q[t][t] += r[j][t] * r[j][t];
-        q[t][j] = -r[j][t] * r[t][j];
-      }
-  std::vector<double> p(k, 1.0 / static_cast<double>(k));
-  std::vector<double> qp(k);
-  for (size_t trip = 0; trip < std::max<size_t>(100, k); ++trip) {
-    double pqp = 0;
-    for (size_t t = 0; t < k; ++t) {
-      qp[t] = 0;
-      for (size_t j = 0; j < k; ++j) qp[t] += q[t][j] * p[j];
-      pqp += p[t] * qp[t];
-    }
-    double error = 0;
-    for (double v : qp) error = std::max(error, std::fabs(v - pqp));
-    if (error < 0.005 / static_cast<double>(k)) break;
-    for (size_t t = 0; t < k; ++t) {
-      double step = (pqp - qp[t]) / q[t][t];
-      p[t] += step;
-      pqp = (pqp + step * (step * q[t][t] + 2 * qp[t])) / ((1 + step) * (1 + step));
-      for (size_t j = 0; j < k; ++j) {
-        qp[j] = (qp[j] + step * q[t][j]) / (1 + step);
-        p[j] /= 1 + step;
-      }
-    }
-  }
-  return p;
-}
-
 // One score per pair of classes, and how many pairs each class wins.
 struct Duels {
   std::vector<double> scores;
@@ -119,18 +84,6 @@ Duels duel(const Machine& m, const std::vector<int64_t>& per_class, Row x) {
       out.votes[sum > 0 ? i : j] += 1;
     }
   return out;
-}
-
-std::vector<double> probabilities(const std::vector<double>& scores, size_t k, const std::vector<float>& a,
-                                  const std::vector<float>& b) {
-  std::vector<std::vector<double>> pairs(k, std::vector<double>(k, 0.0));
-  size_t at = 0;
-  for (size_t i = 0; i < k; ++i)
-    for (size_t j = i + 1; j < k; ++j, ++at) {
-      pairs[i][j] = std::clamp(1 / (1 + std::exp(scores[at] * a[at] + b[at])), 1e-7, 1 - 1e-7);
-      pairs[j][i] = 1 - pairs[i][j];
-    }
-  return couple(pairs);
 }
 
 // The class a row belongs to, and its scores after the transform.
@@ -162,6 +115,10 @@ void check_classes(const Machine& m, const std::vector<int64_t>& per_class, size
     fail("attributes 'prob_a' and 'prob_b' have fewer elements than {} pairs of classes", pairs);
 }
 
+void check_class_size(int64_t n) {
+  if (n < 0 || n > int64_t{1} << 40) fail("attribute 'vectors_per_class' has {}", n);
+}
+
 void classify(EvalContext& e) {
   Rows rows = rows_of(e.tensor(0));
   Labels labels = labels_of(e, "classlabels_ints", "classlabels_strings");
@@ -171,7 +128,7 @@ void classify(EvalContext& e) {
   std::vector<float> prob_b = floats_of(e, "prob_b");
   int64_t vector_count = 0;
   for (int64_t n : per_class) {
-    if (n < 0 || n > int64_t{1} << 40) fail("attribute 'vectors_per_class' has {}", n);
+    check_class_size(n);
     vector_count += n;
   }
   Machine m = machine_of(e, rows.width, static_cast<size_t>(vector_count));
@@ -192,7 +149,7 @@ void classify(EvalContext& e) {
             m.rho[0] + Kernel{.type = "LINEAR"}(rows[row], std::span(m.coefficients).subspan(c * m.width, m.width)));
     } else {
       duels = duel(m, per_class, rows[row]);
-      if (has_probabilities) duels.scores = probabilities(duels.scores, k, prob_a, prob_b);
+      if (has_probabilities) duels.scores = pairwise_probabilities(duels.scores, k, prob_a, prob_b);
     }
     Verdict v = duels.scores.empty() ? Verdict{0, {}}
                                      : decide(duels.scores, duels.votes, labels.size(), m.rho.size() == 1, positive,
@@ -226,6 +183,46 @@ void regress(EvalContext& e) {
   e.set(0, narrow<double>(out, DType::f32, {rows.count, 1}));
 }
 
+int64_t vector_count(const ir::ShapeContext& c) {
+  const ir::Attribute* given = c.find_attr("vectors_per_class");
+  if (given == nullptr) return 0;
+  int64_t count = 0;
+  for (int64_t n : std::get<std::vector<int64_t>>(*given)) {
+    check_class_size(n);
+    count += n;
+  }
+  return count;
+}
+
+std::vector<Type> forward_classifier(const ForwardContext& c) {
+  size_t labels = label_count(c, "classlabels_ints", "classlabels_strings");
+  size_t k = std::max<size_t>(labels, 1);
+  bool per_class = vector_count(c) == 0 || list_size<float>(c, "prob_a") > 0;
+  size_t width = per_class ? k : k * (k - 1) / 2;
+  if (width == 1 && list_size<float>(c, "rho") == 1 && labels == 2 && c.attr_string("post_transform") != "PROBIT")
+    width = 2;
+  return classes_types(c, "classlabels_strings", c.constant(static_cast<int64_t>(width)));
+}
+
+// Without support vectors, there are `outputs` linear functions of the features; else vectors have that many elements.
+void require_features(BackwardContext& c, int64_t vectors, bool exact, int64_t outputs) {
+  require_rows(c);
+  sym::Expr features = row_dims(c, 0).width;
+  if (!features || vectors < 0) return;
+  sym::Expr coefficients = c.constant(static_cast<int64_t>(list_size<float>(c, "coefficients")));
+  if (vectors > 0)
+    c.less_equal(features, c.constant(static_cast<int64_t>(list_size<float>(c, "support_vectors")) / vectors));
+  else if (exact)
+    c.equal(features * outputs, coefficients);
+  else
+    c.less_equal(features, coefficients);
+}
+
+void backward_classifier(BackwardContext& c) {
+  size_t labels = label_count(c, "classlabels_ints", "classlabels_strings");
+  require_features(c, vector_count(c), true, static_cast<int64_t>(std::max<size_t>(labels, 1)));
+}
+
 std::vector<ir::AttrDef> shared_attrs() {
   return {optional_attr("coefficients", AttrKind::reals), optional_attr("kernel_params", AttrKind::reals),
           string_attr("kernel_type", "LINEAR"),           string_attr("post_transform", "NONE"),
@@ -244,6 +241,8 @@ OpDef classifier() {
                   {optional_attr("classlabels_ints", AttrKind::integers),
                    optional_attr("classlabels_strings", AttrKind::texts), optional_attr("prob_a", AttrKind::reals),
                    optional_attr("prob_b", AttrKind::reals), optional_attr("vectors_per_class", AttrKind::integers)});
+  op.forward = forward_classifier;
+  op.backward = backward_classifier;
   op.eval = classify;
   op.samples = {
       {"$(f32[2, 1]{1, -1}) {coefficients = [1.0, -1.0], support_vectors = [1.0, -1.0], vectors_per_class = [1, 1], "
@@ -273,6 +272,8 @@ OpDef regressor() {
   op.results = {{"y", {"f32", dtypes::f32}}};
   op.attrs = shared_attrs();
   op.attrs.insert(op.attrs.end(), {int_attr("n_supports", 0), int_attr("one_class", 0)});
+  op.forward = [](const ForwardContext& c) { return std::vector<Type>{scores_type(c, 0, DType::f32, c.constant(1))}; };
+  op.backward = [](BackwardContext& c) { require_features(c, c.attr_int("n_supports"), false, 1); };
   op.eval = regress;
   op.samples = {
       {"$(f32[2, 1]{0, 1}) {coefficients = [2.0], support_vectors = [1.0], n_supports = 1, kernel_type = \"RBF\", "

@@ -108,9 +108,9 @@ OpDef tree_ensemble_op() {
               int_attr("post_transform", 0),
               required_attr("tree_roots", AttrKind::integers)};
   op.forward = [](const ForwardContext& c) -> std::vector<Type> {
-    if (!c.dims(0) || c.dims(0)->empty()) return {Type::tensor(c.dtype(0))};
-    return {Type::tensor(c.dtype(0), SymDims{c.dims(0)->front(), c.constant(c.attr_int("n_targets"))})};
+    return {scores_type(c, 0, c.dtype(0), c.constant(c.attr_int("n_targets")))};
   };
+  op.backward = backward_rank<0, 2>;
   op.eval = eval;
   op.samples = {
       {"$(f32[3, 1]{0, 1, nan}) {tree_roots = [0], nodes_modes = u8[1]{1}, nodes_splits = f32[1]{0.5}, "

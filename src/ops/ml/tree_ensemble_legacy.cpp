@@ -164,6 +164,40 @@ void classify(EvalContext& e) {
   set_classes(e, labels, classes, scores, binary ? 2 : labels.size());
 }
 
+template <class T>
+std::vector<T> list_of(const ir::ShapeContext& c, std::string_view name) {
+  const ir::Attribute* given = c.find_attr(name);
+  return given != nullptr ? std::get<std::vector<T>>(*given) : std::vector<T>{};
+}
+
+// Whether some vote stands at a leaf, where it counts.
+bool has_votes(const ir::ShapeContext& c) {
+  auto named = [&](std::string_view trees, std::string_view nodes, auto&& take) {
+    std::vector<int64_t> tree = list_of<int64_t>(c, trees);
+    std::vector<int64_t> node = list_of<int64_t>(c, nodes);
+    for (size_t i = 0; i < std::min(tree.size(), node.size()); ++i) take(i, NodeName{tree[i], node[i]});
+  };
+  std::vector<std::string> modes = list_of<std::string>(c, "nodes_modes");
+  std::set<NodeName> leaves;
+  named("nodes_treeids", "nodes_nodeids", [&](size_t i, NodeName id) {
+    if (i < modes.size() && modes[i] == "LEAF") leaves.insert(id);
+  });
+  bool found = false;
+  named("class_treeids", "class_nodeids", [&](size_t, NodeName id) { found = found || leaves.contains(id); });
+  return found;
+}
+
+// A single class that has votes gets a counterpart.
+std::vector<Type> forward_classifier(const ForwardContext& c) {
+  size_t labels = label_count(c, "classlabels_int64s", "classlabels_strings");
+  if (labels == 1 && has_votes(c)) labels = 2;
+  return classes_types(c, "classlabels_strings", c.constant(static_cast<int64_t>(labels)));
+}
+
+std::vector<Type> forward_regressor(const ForwardContext& c) {
+  return {scores_type(c, 0, DType::f32, c.constant(c.attr_int("n_targets")))};
+}
+
 std::vector<ir::AttrDef> shared_attrs(std::vector<ir::AttrDef> more) {
   std::vector<ir::AttrDef> attrs{optional_attr("base_values", AttrKind::reals),
                                  optional_attr("base_values_as_tensor", AttrKind::tensor),
@@ -195,6 +229,8 @@ OpDef classifier() {
        optional_attr("class_treeids", AttrKind::integers), optional_attr("class_weights", AttrKind::reals),
        optional_attr("class_weights_as_tensor", AttrKind::tensor),
        optional_attr("classlabels_int64s", AttrKind::integers), optional_attr("classlabels_strings", AttrKind::texts)});
+  op.forward = forward_classifier;
+  op.backward = require_rows;
   op.eval = classify;
   op.samples = {
       {"$(f32[2, 1]{0, 1}) {nodes_treeids = [0, 0, 0], nodes_nodeids = [0, 1, 2], nodes_featureids = [0, 0, 0], "
@@ -208,6 +244,12 @@ OpDef classifier() {
        "nodes_falsenodeids = [0], class_treeids = [0], class_nodeids = [0], class_ids = [0], class_weights = [0.75], "
        "classlabels_int64s = [5, 6], base_values = [0.125]}",
        "i64[1]{6}, f32[1, 2]{0.125, 0.875}"},
+      {"$(f32[1]) {classlabels_int64s = [5]}", "i64[1], f32[1, 1]"},
+      {"$(f32[2, 1]) {nodes_treeids = [0], nodes_nodeids = [0], nodes_featureids = [0], nodes_modes = [\"LEAF\"], "
+       "nodes_values = [0.0], nodes_truenodeids = [0], "
+       "nodes_falsenodeids = [0], class_treeids = [0], class_nodeids = [0], class_ids = [0], class_weights = [0.75], "
+       "classlabels_int64s = [5]}",
+       "i64[2], f32[2, 2]"},
       {"$(f32[1, 1]) {classlabels_int64s = [5, 6], nodes_treeids = [0]}", "error: 'nodes_nodeids' has 0 elements"},
       {"$(f32[1, 1])", "error: is needed"}};
   return op;
@@ -225,6 +267,8 @@ OpDef regressor() {
        optional_attr("target_ids", AttrKind::integers), optional_attr("target_nodeids", AttrKind::integers),
        optional_attr("target_treeids", AttrKind::integers), optional_attr("target_weights", AttrKind::reals),
        optional_attr("target_weights_as_tensor", AttrKind::tensor)});
+  op.forward = forward_regressor;
+  op.backward = require_rows;
   op.eval = regress;
   op.samples = {{"$(f32[1, 1]) {nodes_treeids = [0, 1], nodes_nodeids = [0, 0], nodes_featureids = [0, 0], nodes_modes "
                  "= [\"LEAF\", \"LEAF\"], nodes_values = [0.0, 0.0], "

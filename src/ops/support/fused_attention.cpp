@@ -25,6 +25,24 @@ void mask_by_lengths(Heads& scores, const std::vector<int64_t>& lengths, double 
 
 }  // namespace
 
+std::vector<ir::AttrDef> fused_attention_attrs() {
+  return {ir::float_attr("mask_filter_value", -10000), ir::required_attr("num_heads", ir::AttrKind::integer),
+          ir::float_attr("scale", 0), ir::int_attr("unidirectional", 0)};
+}
+
+FusedAttention fused_attention(const ir::EvalContext& e, size_t mask, size_t bias) {
+  return {.scale = e.attr_float("scale"),
+          .causal = e.attr_int("unidirectional") != 0,
+          .past = 0,
+          .mask = e.has(mask) ? &e.tensor(mask) : nullptr,
+          .mask_value = e.attr_float("mask_filter_value"),
+          .bias = e.has(bias) ? &e.tensor(bias) : nullptr};
+}
+
+void refuse_operand(const ir::EvalContext& e, size_t operand) {
+  if (e.has(operand)) fail("operand '{}' is not supported", e.op().operands[operand].name);
+}
+
 void mask_keys(Heads& scores, const Tensor& mask, double value) {
   std::vector<int64_t> flags = ints_of(mask);
   if (mask.rank() == 1) return mask_by_lengths(scores, flags, value);
@@ -63,6 +81,17 @@ void add_projection_bias(Heads& x, const Tensor& bias, int64_t begin) {
   std::vector<double> values = widen<double>(bias);
   for_each_row(x, [&](int64_t, int64_t h, int64_t, std::span<double> row) {
     for (size_t i = 0; i < row.size(); ++i) row[i] += values[static_cast<size_t>(begin + h * x.size) + i];
+  });
+}
+
+void normalize_heads(Heads& x, const Tensor& weight, double epsilon) {
+  std::vector<double> w = widen<double>(weight);
+  if (static_cast<int64_t>(w.size()) != x.size) fail("{} weights normalise heads of {}", w.size(), x.size);
+  for_each_row(x, [&](int64_t, int64_t, int64_t, std::span<double> row) {
+    double sum = 0;
+    for (double v : row) sum += v * v;
+    double factor = 1 / std::sqrt(sum / static_cast<double>(row.size()) + epsilon);
+    for (size_t i = 0; i < row.size(); ++i) row[i] *= factor * w[i];
   });
 }
 

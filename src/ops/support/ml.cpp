@@ -52,6 +52,22 @@ Rows rows_of(const Tensor& x) {
   return {widen<double>(x), x.rank() == 1 ? 1 : x.dim(0), x.dim(x.rank() - 1)};
 }
 
+RowDims row_dims(const ir::ShapeContext& c, size_t operand) {
+  const std::optional<ir::SymDims>& x = c.dims(operand);
+  if (!x || (x->size() != 1 && x->size() != 2)) return {};
+  return {x->size() == 1 ? c.constant(1) : x->front(), x->back()};
+}
+
+ir::Type scores_type(const ir::ForwardContext& c, size_t result, DType dtype, sym::Expr width) {
+  sym::Expr rows = row_dims(c, 0).count;
+  return ir::Type::tensor(dtype, ir::SymDims{rows ? rows : c.unknown(0, 0), width ? width : c.unknown(result, 1)});
+}
+
+void require_rows(ir::BackwardContext& c) {
+  const std::optional<ir::SymDims>& out = c.result_dims(0);
+  if (out && !out->empty() && c.excludes(out->front(), 1)) c.set_rank(0, 2);
+}
+
 PostTransform post_transform(const std::string& name) {
   constexpr std::string_view names[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
   auto at = std::find(std::begin(names), std::end(names), name);
@@ -100,6 +116,16 @@ Labels labels_of(const ir::EvalContext& e, std::string_view ints, std::string_vi
   if (e.has_attr(strings)) labels.strings = e.attr<std::vector<std::string>>(strings);
   if (!labels.ints.empty() && !labels.strings.empty()) fail("attributes '{}' and '{}' are both given", ints, strings);
   return labels;
+}
+
+size_t label_count(const ir::ShapeContext& c, std::string_view ints, std::string_view strings) {
+  return list_size<int64_t>(c, ints) + list_size<std::string>(c, strings);
+}
+
+std::vector<ir::Type> classes_types(const ir::ForwardContext& c, std::string_view strings, sym::Expr width) {
+  ir::Type scores = scores_type(c, 1, DType::f32, width);
+  DType label = list_size<std::string>(c, strings) > 0 ? DType::str : DType::i64;
+  return {ir::Type::tensor(label, ir::SymDims{scores.dims->front()}), scores};
 }
 
 void set_classes(ir::EvalContext& e, const Labels& labels, const std::vector<size_t>& classes,

@@ -1,5 +1,7 @@
 #include "ops/support/regions.h"
 
+#include "ops/support/containers.h"
+
 namespace selkie::ops {
 
 using ir::Contents;
@@ -35,12 +37,7 @@ Expr join_dim(const ForwardContext& c, size_t result, size_t axis, Expr a, Expr 
 
 Type join_types(const ForwardContext& c, size_t result, const Type& a, const Type& b) {
   if (a.kind != b.kind) return {};
-  if (!a.is_tensor()) {
-    Type out = a;
-    for (size_t i = 0; i < out.parts.size(); ++i)
-      if (i >= b.parts.size() || !(a.parts[i] == b.parts[i])) out.parts[i].dims.reset();
-    return out;
-  }
+  if (!a.is_tensor()) return visible_type(c, common_type(c, a, b));
   if (a.dtype != b.dtype) return {};
   if (!a.dims || !b.dims || a.dims->size() != b.dims->size()) return Type::tensor(a.dtype);
   SymDims dims;
@@ -55,7 +52,8 @@ Known join_arms(const ForwardContext& c, size_t result, const Known& a, const Kn
   if (!a.contents || !b.contents || a.contents->elements.size() != b.contents->elements.size() ||
       a.contents->denominator != b.contents->denominator)
     return out;
-  out.contents = Contents{.denominator = a.contents->denominator, .rounded = a.contents->rounded || b.contents->rounded};
+  out.contents =
+      Contents{.denominator = a.contents->denominator, .rounded = a.contents->rounded || b.contents->rounded};
   for (size_t i = 0; i < a.contents->elements.size(); ++i) {
     Expr x = a.contents->elements[i];
     Expr y = b.contents->elements[i];
@@ -65,6 +63,7 @@ Known join_arms(const ForwardContext& c, size_t result, const Known& a, const Kn
 }
 
 Known leave_arm(const ForwardContext& c, size_t result, Known value, size_t region) {
+  if (!value.type.is_tensor()) value.type = visible_type(c, std::move(value.type));
   if (value.type.dims)
     for (size_t axis = 0; axis < value.type.dims->size(); ++axis) {
       Expr& dim = (*value.type.dims)[axis];
@@ -130,9 +129,7 @@ class LoopFollower {
     return sym::substitute(e, [&](Expr s) { return s == index_ ? index_ + 1 : Expr(); });
   }
 
-  bool mentions_index(Expr e) {
-    return next_trip(e) != e;
-  }
+  bool mentions_index(Expr e) { return next_trip(e) != e; }
 
   // What a dim or element must be at the start of a trip, if it is `now` and the trip makes it `next`; null: no form.
   Expr follow(Expr initial, Expr now, Expr next) {
@@ -163,8 +160,7 @@ class LoopFollower {
       return;
     }
     if (!now.is_tensor()) {
-      for (size_t k = 0; k < now.parts.size(); ++k)
-        if (k >= next.parts.size() || !(now.parts[k] == next.parts[k])) now.parts[k].dims.reset();
+      now = common_type(c_, now, next);
       return;
     }
     if (!now.dims) return;

@@ -2,6 +2,25 @@
 #include "ops/support/record.h"
 
 namespace selkie::ops {
+namespace {
+
+size_t count_of_xs(const ir::ShapeContext& c) {
+  return std::min(std::get<std::vector<std::string>>(*c.find_attr("xs")).size(), c.operand_count());
+}
+
+// The first operands are the values of 'xs', and derivatives have their shape.
+std::vector<Type> forward(const ForwardContext& c) {
+  std::vector<Type> types;
+  for (size_t i = 0; i < count_of_xs(c); ++i) types.push_back(c.type(i));
+  return types;
+}
+
+void backward(BackwardContext& c) {
+  for (size_t i = 0; i < count_of_xs(c); ++i)
+    if (c.type(i).is_tensor() && c.result_dims(i)) c.set_dims(i, *c.result_dims(i));
+}
+
+}  // namespace
 
 OpDef gradient_op() {
   return {
@@ -14,9 +33,9 @@ OpDef gradient_op() {
                 optional_attr("zs", AttrKind::texts)},
       .dynamism = isdos(),
       .mapping = Mapping::opaque,
-      .forward = later::rdp,
-      .backward = later::rdp,
-      .value = later::rdp,
+      .forward = forward,
+      .backward = backward,
+      .value = absent("derivatives do not occur in shape arithmetic"),
       .eval = later::training,
       .lower = later::training,
       .grad = later::training,

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/support/blank.h"
+#include "ops/support/requirements.h"
 
 namespace selkie::ops {
 namespace {
@@ -40,6 +41,32 @@ void update_groups(EvalContext& e, size_t states, const Step& step) {
     }
     e.set(i, narrow<double>(parts[0], x.dtype(), x.dims()));
     for (size_t k = 0; k < states; ++k) e.set((1 + k) * n + i, narrow<double>(parts[2 + k], x.dtype(), x.dims()));
+  }
+}
+
+size_t group_count(const ir::ShapeContext& c, size_t states) {
+  size_t tensors = c.operand_count() - 2;
+  if (tensors == 0 || tensors % (2 + states) != 0) fail("{} tensors are not groups of {}", tensors, 2 + states);
+  return tensors / (2 + states);
+}
+
+// All tensors of a group have the same dims, results included.
+std::vector<Type> forward(const ForwardContext& c, size_t states) {
+  size_t n = group_count(c, states);
+  std::vector<Type> types;
+  for (size_t k = 0; k < 1 + states; ++k)
+    for (size_t i = 0; i < n; ++i) types.push_back(c.type(2 + i));
+  return types;
+}
+
+void backward(BackwardContext& c, size_t states) {
+  size_t n = group_count(c, states);
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t k = 0; k < 1 + states; ++k)
+      if (c.result_dims(k * n + i)) c.set_dims(2 + i, *c.result_dims(k * n + i));
+    std::vector<size_t> group;
+    for (size_t k = 0; k < 2 + states; ++k) group.push_back(2 + k * n + i);
+    require_same_dims(c, group);
   }
 }
 
@@ -87,7 +114,7 @@ void momentum(EvalContext& e) {
   });
 }
 
-OpDef record(std::string_view name, std::string_view onnx, std::string_view doc) {
+OpDef record(std::string_view name, std::string_view onnx, size_t states, std::string_view doc) {
   const DTypeSet reals{DType::f32, DType::f64};
   OpDef op = blank_record();
   op.name = name;
@@ -95,6 +122,8 @@ OpDef record(std::string_view name, std::string_view onnx, std::string_view doc)
   op.doc = doc;
   op.operands = {{"r", {"T1", reals}}, {"t", i64_tensor}, {"inputs", {"T3", reals}, variadic}};
   op.results = {{"outputs", {"T3", reals}, variadic}};
+  op.forward = [states](const ForwardContext& c) { return forward(c, states); };
+  op.backward = [states](BackwardContext& c) { backward(c, states); };
   op.grad = absent("a step of training is not itself differentiated");
   return op;
 }
@@ -102,14 +131,16 @@ OpDef record(std::string_view name, std::string_view onnx, std::string_view doc)
 }  // namespace
 
 std::vector<OpDef> optimizers_family() {
-  OpDef a = record("adagrad", "Adagrad", "one step of Adagrad on any number of tensors");
+  OpDef a = record("adagrad", "Adagrad", 1, "one step of Adagrad on any number of tensors");
   a.attrs = {float_attr("decay_factor", 0), float_attr("epsilon", 1e-6f), float_attr("norm_coefficient", 0)};
   a.eval = adagrad;
-  a.samples = {{"$(f32[]{0.5}, i64[]{0}, f32[1]{1}, f32[1]{2}, f32[1]{0}) {epsilon = 0.0}", "f32[1]{0.5}, f32[1]{4}"},
-               {"$(f32[], i64[], f32[0], f32[0], f32[0])", "f32[0], f32[0]"},
-               {"$(f32[], i64[], f32[1], f32[1])", "error: not groups of 3"},
-               {"$(f32[], i64[], f32[1], f32[2], f32[1])", "error: are in one group"}};
-  OpDef b = record("adam", "Adam", "one step of Adam on any number of tensors");
+  a.samples = {
+      {"$(f32[]{0.5}, i64[]{0}, f32[1]{1}, f32[1]{2}, f32[1]{0}) {epsilon = 0.0}", "f32[1]{0.5}, f32[1]{4}"},
+      {"$(f32[], i64[], f32[0], f32[0], f32[0])", "f32[0], f32[0]"},
+      {"$(f32[], i64[], f32[1, 2], f32[], f32[1, 2], f32[], f32[1, 2], f32[])", "f32[1, 2], f32[], f32[1, 2], f32[]"},
+      {"$(f32[], i64[], f32[1], f32[1])", "error: not groups of 3"},
+      {"$(f32[], i64[], f32[1], f32[2], f32[1])", "error: are in one group"}};
+  OpDef b = record("adam", "Adam", 2, "one step of Adam on any number of tensors");
   b.attrs = {float_attr("alpha", 0.9f), float_attr("beta", 0.999f), float_attr("epsilon", 1e-6f),
              float_attr("norm_coefficient", 0), float_attr("norm_coefficient_post", 0)};
   b.eval = adam;
@@ -118,7 +149,7 @@ std::vector<OpDef> optimizers_family() {
        "f32[1]{0.5}, f32[1]{1}, f32[1]{1}"},
       {"$(f32[], i64[], f32[0], f32[0], f32[0], f32[0])", "f32[0], f32[0], f32[0]"},
       {"$(f32[], i64[], f32[1])", "error: not groups of 4"}};
-  OpDef c = record("momentum", "Momentum", "one step of gradient descent with momentum on any number of tensors");
+  OpDef c = record("momentum", "Momentum", 1, "one step of gradient descent with momentum on any number of tensors");
   c.attrs = {required_attr("alpha", AttrKind::real), required_attr("beta", AttrKind::real),
              required_attr("mode", AttrKind::text), required_attr("norm_coefficient", AttrKind::real)};
   c.eval = momentum;
