@@ -108,9 +108,10 @@ void Rdp::Engine::collect_entry_checks() {
     if (check.kind != Check::Kind::rank) {
       check.a = in_inputs(check.a);
       check.b = in_inputs(check.b);
-      if (!only_inputs(check.a) || !only_inputs(check.b)) continue;
+      if (check.a == check.b) continue;  // two names of one dim
     }
-    entry_checks.push_back(std::move(check));
+    bool at_entry = check.kind == Check::Kind::rank || (only_inputs(check.a) && only_inputs(check.b));
+    (at_entry ? entry_checks : later_checks).push_back(std::move(check));
   }
   if (entry_checks.size() > most_compared) return;
   for (size_t i = entry_checks.size(); i-- > 0;) {

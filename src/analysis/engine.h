@@ -46,6 +46,7 @@ class Rdp::Engine {
   std::unordered_map<const ir::Node*, NodeClass> classes;
   std::unordered_map<uint64_t, SymbolInfo> symbol_infos;
   std::vector<Check> entry_checks;
+  std::vector<Check> later_checks;
 
  private:
   friend class Visit;

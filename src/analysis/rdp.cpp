@@ -26,6 +26,8 @@ const SymbolInfo* Rdp::symbol(sym::Expr symbol) const {
 
 const std::vector<Check>& Rdp::entry_checks() const { return engine_->entry_checks; }
 
+const std::vector<Check>& Rdp::later_checks() const { return engine_->later_checks; }
+
 DimKind Rdp::dim_kind(sym::Expr dim) const {
   if (dim.is_constant()) return DimKind::constant;
   std::vector<sym::Expr> symbols;

@@ -92,6 +92,8 @@ class Rdp {
   DimKind dim_kind(sym::Expr dim) const;
   // The checks of @main that inputs alone decide, without those that follow from the others.
   const std::vector<Check>& entry_checks() const;
+  // The others of @main, made when the run has given a value to their symbols.
+  const std::vector<Check>& later_checks() const;
   // Whether the elements of a value are the same in every run with inputs of the same shapes.
   bool shape_determined(const ir::Value& value) const;
 

@@ -46,13 +46,9 @@ class Reporter {
   void region(const ir::Region& r, const std::string& path, Entry outer) {
     const RegionFacts& found = rdp_.region(r);
     Entry entry = outer == Entry::possible ? found.entry : outer;
-    for (const Check& check : found.checks) {
-      bool at_entry = std::ranges::any_of(rdp_.entry_checks(), [&](const Check& e) {
-        return e.kind == check.kind && e.source == check.source && e.why == check.why;
-      });
-      if (&r != &rdp_.module().main().body || !at_entry)
-        report_.region_checks.push_back((path.empty() ? "" : path + ": ") + to_string(check, rdp_));
-    }
+    bool is_main = &r == &rdp_.module().main().body;
+    for (const Check& check : is_main ? rdp_.later_checks() : found.checks)
+      report_.region_checks.push_back((path.empty() ? "" : path + ": ") + to_string(check, rdp_));
     for (const auto& node : r.nodes) {
       add(*node, path, entry);
       for (size_t i = 0; i < node->regions.size(); ++i) {

@@ -24,6 +24,7 @@ class Inference {
  private:
   void visit(const Node& node);
   std::vector<Known> apply(const Node& node, const std::vector<Known>& operands);
+  std::vector<Known> apply_to_symbols(const Node& node, const std::vector<Known>& operands);
   std::vector<Known> apply_to_symbols(const Node& node, std::vector<Known> operands, bool keep_integers);
 
   const std::function<Known(const Value&)>& outer_;
@@ -67,7 +68,11 @@ class Services final : public ShapeServices {
     } catch (const Error&) {
       return std::nullopt;  // it cannot be entered
     }
-    return inference_.run(*node_.regions[region], std::move(parameters));
+    try {
+      return inference_.run(*node_.regions[region], std::move(parameters));
+    } catch (const Error&) {
+      return std::nullopt;  // nor completed
+    }
   }
   const sym::Facts& region_facts(size_t) const override { return facts_; }
   std::vector<Known> call(std::string_view, std::vector<Known>) override {
@@ -99,9 +104,7 @@ void Inference::visit(const Node& node) {
     results = apply(node, operands);
   } catch (const Error&) {
     // The node would fail on these sizes. Its results still have a form, which the sizes fill in.
-    results = apply_to_symbols(node, operands, true);
-    if (results.empty()) results = apply_to_symbols(node, operands, false);
-    results.resize(node.results.size());
+    results = apply_to_symbols(node, operands);
   }
   for (size_t i = 0; i < results.size(); ++i) known_[node.results[i].get()] = std::move(results[i]);
 }
@@ -124,10 +127,20 @@ std::vector<Known> Inference::apply(const Node& node, const std::vector<Known>& 
   return results;
 }
 
+// Tried with the integers that are given, which the shape may depend on, and then without. Fails if the node can run on
+// no operands of these ranks.
+std::vector<Known> Inference::apply_to_symbols(const Node& node, const std::vector<Known>& operands) {
+  try {
+    return apply_to_symbols(node, operands, true);
+  } catch (const Error&) {
+    return apply_to_symbols(node, operands, false);
+  }
+}
+
 std::vector<Known> Inference::apply_to_symbols(const Node& node, std::vector<Known> operands, bool keep_integers) {
   std::unordered_map<uint64_t, sym::Expr> numbers;
   for (Known& operand : operands) {
-    // Integers may be what the shape depends on, also by their number.
+    // Of integers the shape may also depend on how many there are.
     bool integers = operand.contents && !is_float(operand.type.dtype);
     if (!integers || !keep_integers) operand.contents.reset();
     if (integers) continue;
@@ -136,12 +149,7 @@ std::vector<Known> Inference::apply_to_symbols(const Node& node, std::vector<Kno
       numbers[symbol.id()] = std::exchange((*operand.type.dims)[i], symbol);
     }
   }
-  std::vector<Known> results;
-  try {
-    results = apply(node, operands);
-  } catch (const Error&) {
-    return {};
-  }
+  std::vector<Known> results = apply(node, operands);
   auto number = [&](sym::Expr s) {
     auto at = numbers.find(s.id());
     return at == numbers.end() ? sym::Expr() : at->second;

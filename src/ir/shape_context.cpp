@@ -128,11 +128,13 @@ bool ValueContext::exact(sym::Expr e, DType dtype) {
   if (most == 0) return false;
   if (dtype == DType::i64) return true;
   sym::Range range = facts_.range(e);
-  // What lies beyond by its own facts is not followed; what is merely unbounded is required to stay below.
-  if ((range.hi && *range.hi > most) || (range.lo && *range.lo < -most)) return false;
+  // What certainly lies beyond is not followed; what only may is required to stay below.
+  if ((range.lo && *range.lo > most) || (range.hi && *range.hi < -most)) return false;
   static constexpr std::string_view why = "where the analysis of shapes through this dtype is exact";
-  if (!range.hi && !services_.require_less_equal(e, constant(most), why)) return false;
-  return range.lo || services_.require_less_equal(constant(-most), e, why);
+  bool below = range.hi && *range.hi <= most;
+  bool above = range.lo && *range.lo >= -most;
+  if (!below && !services_.require_less_equal(e, constant(most), why)) return false;
+  return above || services_.require_less_equal(constant(-most), e, why);
 }
 
 std::optional<Dims> small_dims(const Type& type) {

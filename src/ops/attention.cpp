@@ -6,7 +6,7 @@
 
 #include "ops/support/head_dims.h"
 #include "ops/support/record.h"
-#include "ops/support/requirements.h"
+#include "ops/support/dims.h"
 
 namespace selkie::ops {
 namespace {

@@ -2,7 +2,7 @@
 #include "ops/support/blank.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/gemm.h"
-#include "ops/support/matmul_shape.h"
+#include "ops/support/matmul_dims.h"
 #include "ops/support/quantize.h"
 
 namespace selkie::ops {
@@ -54,7 +54,7 @@ OpDef matmul_integer() {
   op.operands = {{"a", a}, {"b", b}, {"a_zero_point", a, optional}, {"b_zero_point", b, optional}};
   op.results = {{"y", {"T3", DTypeSet{DType::i32}}}};
   op.forward = [](const ForwardContext& c) {
-    return std::vector<Type>{Type::tensor(DType::i32, matmul_dims(c, 0, 1))};
+    return std::vector<Type>{Type::tensor(DType::i32, matmul_dims(c, c.dims(0), c.dims(1)))};
   };
   op.backward = [](BackwardContext& c) { matmul_backward(c, 0, 1); };
   op.eval = eval_integer;
@@ -81,7 +81,7 @@ OpDef qlinear_matmul() {
                  {"b_scale", scale}, {"b_zero_point", b}, {"y_scale", scale},  {"y_zero_point", y}};
   op.results = {{"y", y}};
   op.forward = [](const ForwardContext& c) {
-    return std::vector<Type>{Type::tensor(c.dtype(7), matmul_dims(c, 0, 3))};
+    return std::vector<Type>{Type::tensor(c.dtype(7), matmul_dims(c, c.dims(0), c.dims(3)))};
   };
   op.backward = [](BackwardContext& c) { matmul_backward(c, 0, 3); };
   op.eval = eval_linear;

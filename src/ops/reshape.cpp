@@ -1,6 +1,5 @@
 // Reshape: the same elements under a shape given at run time.
-#include <numeric>
-
+#include "ops/support/dims.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -54,10 +53,6 @@ void eval(EvalContext& e) {
   }
   if (inferred >= 0) dims[static_cast<size_t>(inferred)] = what_is_left(data, dims, known);
   e.set(0, data.reshaped(std::move(dims)));
-}
-
-sym::Expr product_of(const ir::ShapeContext& c, std::span<const sym::Expr> dims) {
-  return std::accumulate(dims.begin(), dims.end(), c.constant(1), std::multiplies<>());
 }
 
 // The dim that an element of the shape gives: itself, or the data's where it is 0. Null: -1 or not known.
@@ -115,9 +110,9 @@ std::vector<Type> forward(const ForwardContext& c) {
   }
   if (!inferred) return {Type::tensor(c.dtype(0), dims)};
   dims[*inferred] = c.constant(1);
-  sym::Expr known = product_of(c, dims);
+  sym::Expr known = product(c, dims);
   if (c.dims(0) && known.constant() != 0)
-    dims[*inferred] = sym::floordiv(product_of(c, *c.dims(0)), known);
+    dims[*inferred] = sym::floordiv(product(c, *c.dims(0)), known);
   else
     dims[*inferred] = c.dims(0) ? left_of_nothing(c, dims, *inferred) : c.unknown(0, *inferred);
   return {Type::tensor(c.dtype(0), dims)};
@@ -126,8 +121,8 @@ std::vector<Type> forward(const ForwardContext& c) {
 // As many elements after as before.
 void backward(BackwardContext& c) {
   if (!c.dims(0) || !c.result_dims(0)) return;
-  sym::Expr before = product_of(c, *c.dims(0));
-  sym::Expr after = product_of(c, *c.result_dims(0));
+  sym::Expr before = product(c, *c.dims(0));
+  sym::Expr after = product(c, *c.result_dims(0));
   if (before == after) return;
   // before = floordiv(before, k)·k says that k divides it, which is easier to use.
   for (sym::Expr dim : *c.result_dims(0)) {
@@ -135,7 +130,7 @@ void backward(BackwardContext& c) {
     std::vector<sym::Expr> others;
     for (sym::Expr other : *c.result_dims(0))
       if (other != dim) others.push_back(other);
-    sym::Expr rest = product_of(c, others);
+    sym::Expr rest = product(c, others);
     if (others.size() + 1 == c.result_dims(0)->size() && rest.constant().value_or(0) > 1 &&
         sym::floordiv(before, rest) == dim) {
       c.equal(sym::mod(before, rest), c.constant(0));

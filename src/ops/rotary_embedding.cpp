@@ -2,7 +2,7 @@
 #include "ops/support/attention.h"
 #include "ops/support/head_dims.h"
 #include "ops/support/record.h"
-#include "ops/support/requirements.h"
+#include "ops/support/dims.h"
 #include "ops/support/rotary.h"
 
 namespace selkie::ops {

@@ -3,7 +3,7 @@
 
 #include "ops/support/blank.h"
 #include "ops/support/nd_index.h"
-#include "ops/support/requirements.h"
+#include "ops/support/dims.h"
 
 namespace selkie::ops {
 namespace {

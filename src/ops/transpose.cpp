@@ -26,8 +26,10 @@ void eval(EvalContext& e) {
 }
 
 std::vector<Type> forward(const ForwardContext& c) {
-  if (!c.dims(0)) return {c.type(0)};
   const ir::Attribute* perm = c.find_attr("perm");
+  if (!c.dims(0) && perm != nullptr)
+    return {Type::tensor(c.dtype(0), c.unknown_dims(0, std::get<std::vector<int64_t>>(*perm).size()))};
+  if (!c.dims(0)) return {c.type(0)};
   SymDims dims;
   for (int64_t axis :
        permutation(perm ? &std::get<std::vector<int64_t>>(*perm) : nullptr, static_cast<int64_t>(c.dims(0)->size())))
@@ -36,9 +38,10 @@ std::vector<Type> forward(const ForwardContext& c) {
 }
 
 void backward(BackwardContext& c) {
+  const ir::Attribute* perm = c.find_attr("perm");
+  if (perm != nullptr) c.set_rank(0, std::get<std::vector<int64_t>>(*perm).size());
   if (!c.result_dims(0)) return;
   const SymDims& out = *c.result_dims(0);
-  const ir::Attribute* perm = c.find_attr("perm");
   std::vector<int64_t> axes =
       permutation(perm ? &std::get<std::vector<int64_t>>(*perm) : nullptr, static_cast<int64_t>(out.size()));
   SymDims dims(out.size());

@@ -4,7 +4,7 @@
 #include "ops/support/fused_attention.h"
 #include "ops/support/gemm.h"
 #include "ops/support/head_dims.h"
-#include "ops/support/requirements.h"
+#include "ops/support/dims.h"
 
 namespace selkie::ops {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "ops/support/blank.h"
 #include "ops/support/elementwise.h"
-#include "ops/support/requirements.h"
+#include "ops/support/dims.h"
 
 namespace selkie::ops {
 namespace {

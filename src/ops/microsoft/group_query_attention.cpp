@@ -5,7 +5,7 @@
 #include "ops/support/blank.h"
 #include "ops/support/fused_attention.h"
 #include "ops/support/head_dims.h"
-#include "ops/support/requirements.h"
+#include "ops/support/dims.h"
 #include "ops/support/rotary.h"
 
 namespace selkie::ops {

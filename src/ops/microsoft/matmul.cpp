@@ -43,7 +43,7 @@ std::vector<Type> forward_fused(const ForwardContext& c) {
 }
 
 void backward_fused(BackwardContext& c) {
-  require_product_rank(c);
+  require_product_rank(c, 0, 1);
   std::optional<SymDims> a = arranged(c, 0);
   std::optional<SymDims> b = arranged(c, 1);
   if (a && b) require_product(c, *a, *b);
@@ -84,7 +84,7 @@ void require_bias(BackwardContext& c, size_t bias) {
 }
 
 void backward_dynamic(BackwardContext& c) {
-  require_product_rank(c);
+  require_product_rank(c, 0, 1);
   if (c.dims(0) && c.dims(1)) require_product(c, SymDims(*c.dims(0)), SymDims(*c.dims(1)));
   require_bias(c, 4);
 }

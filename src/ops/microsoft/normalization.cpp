@@ -2,7 +2,7 @@
 #include "ops/support/blank.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/moments.h"
-#include "ops/support/requirements.h"
+#include "ops/support/dims.h"
 
 namespace selkie::ops {
 namespace {
@@ -148,7 +148,7 @@ void backward_layer(BackwardContext& c) {
   if (!c.dims(0)) return;
   const SymDims x = *c.dims(0);
   auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(x.size())));
-  for (size_t i : {1, 2}) require_count(c, i, product_of(c, std::span(x).subspan(axis)));
+  for (size_t i : {1, 2}) require_count(c, i, product(c, std::span(x).subspan(axis)));
 }
 
 std::vector<Type> forward_skip(const ForwardContext& c) {

@@ -2,7 +2,7 @@
 // makes them.
 #include "ops/support/blank.h"
 #include "ops/support/ml.h"
-#include "ops/support/requirements.h"
+#include "ops/support/dims.h"
 
 namespace selkie::ops {
 namespace {
@@ -73,7 +73,7 @@ std::vector<Type> forward_extract(const ForwardContext& c) {
   if (!c.dims(0) || c.rank(0) == 0) return {Type::tensor(c.dtype(0))};
   SymDims dims = *c.dims(0);
   if (dims.size() == 1) dims.insert(dims.begin(), c.constant(1));
-  dims.back() = c.dims(1) ? product_of(c, *c.dims(1)) : c.unknown(0, dims.size() - 1);
+  dims.back() = c.dims(1) ? product(c, *c.dims(1)) : c.unknown(0, dims.size() - 1);
   return {Type::tensor(c.dtype(0), dims)};
 }
 

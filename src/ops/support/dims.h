@@ -25,4 +25,13 @@ void require_same_dims(ir::BackwardContext& c, size_t a, size_t b);
 // The operand has the rank of result 0, and its dims outside these axes.
 void require_same_outside(ir::BackwardContext& c, size_t operand, const std::vector<size_t>& axes);
 
+// Operand i has `count` elements, whatever its rank.
+void require_count(ir::BackwardContext& c, size_t operand, sym::Expr count);
+// Dims broadcast to others, which they do not enlarge; null where one of those is not known.
+void require_broadcast_to(ir::BackwardContext& c, std::span<const sym::Expr> dims, std::span<const sym::Expr> to);
+// These operands have the same dims; those that are left out do not matter.
+void require_same_dims(ir::BackwardContext& c, std::span<const size_t> operands);
+// The divisor, which is positive, divides e.
+void require_divisible(ir::BackwardContext& c, sym::Expr e, int64_t divisor);
+
 }  // namespace selkie::ops

@@ -1,6 +1,6 @@
 #include "ops/support/head_dims.h"
 
-#include "ops/support/requirements.h"
+#include "ops/support/dims.h"
 
 namespace selkie::ops {
 

@@ -31,16 +31,20 @@ void require_product(BackwardContext& c, const SymDims& a, const SymDims& b) {
 
 // A vector takes one dim from the other factor. Else batch dims broadcast, so that one factor has as many as the
 // product, and both have at least two.
-void require_product_rank(BackwardContext& c) {
+void require_product_rank(BackwardContext& c, size_t a, size_t b) {
   const std::optional<SymDims>& out = c.result_dims(0);
-  for (size_t i = 0; i < 2; ++i) {
-    if (c.dims(i) || !c.dims(1 - i) || !out || out->size() < 2) continue;
-    size_t other = c.rank(1 - i);
-    if (other == 1)
-      c.set_rank(i, out->size() + 1);
-    else if (other == 2 || other < out->size())
-      c.set_rank(i, out->size());
+  for (auto [open, known] : {std::pair(a, b), std::pair(b, a)}) {
+    if (c.dims(open) || !c.dims(known) || !out) continue;
+    if (c.rank(known) == 1)
+      c.set_rank(open, out->size() + 1);
+    else if (c.rank(known) == 2 || c.rank(known) < out->size())
+      c.set_rank(open, out->size());
   }
+}
+
+void matmul_backward(BackwardContext& c, size_t a, size_t b) {
+  require_product_rank(c, a, b);
+  if (c.dims(a) && c.dims(b)) require_product(c, SymDims(*c.dims(a)), SymDims(*c.dims(b)));
 }
 
 }  // namespace selkie::ops

@@ -192,11 +192,11 @@ Expr less_equal(const ShapeContext& c, Expr a, Expr b) {
   return sym::min(sym::max(b - a + 1, 0), 1);
 }
 
-// a = b as 0 or 1: 1 − min(1, |a − b|).
+// a = b as 0 or 1: 1 − min(1, |a − b|). The 0 in the maximum says that it is natural.
 Expr equal(const ShapeContext& c, Expr a, Expr b) {
   sym::Truth truth = c.facts().prove_equal(a, b);
   if (truth != sym::Truth::unknown) return c.constant(truth == sym::Truth::yes ? 1 : 0);
-  return 1 - sym::min(sym::max(a - b, b - a), 1);
+  return 1 - sym::min(sym::max(sym::max(a - b, b - a), 0), 1);
 }
 
 Expr negation(Expr a) { return 1 - a; }

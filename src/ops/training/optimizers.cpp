@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "ops/support/blank.h"
-#include "ops/support/requirements.h"
+#include "ops/support/dims.h"
 
 namespace selkie::ops {
 namespace {
