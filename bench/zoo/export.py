@@ -1,0 +1,89 @@
+"""What the models of the zoo share: the registry's record, seeded example inputs, and the export of a torch module to ONNX."""
+
+import io
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+from onnx import TensorShapeProto
+
+OPSET = 17
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model of zoo.md; `write(path)` writes the ONNX file and its examples `<stem>.0.npz`, `<stem>.1.npz`, …"""
+
+    id: str
+    name: str
+    write: Callable[[Path], None]
+
+
+def normal(*shape, seed=1):
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def integers(high, *shape, low=0, seed=1):
+    return np.random.default_rng(seed).integers(low, high, shape, dtype=np.int64)
+
+
+def save_examples(path, examples):
+    for i, example in enumerate(examples):
+        np.savez(path.with_suffix(f".{i}.npz"), **example)
+
+
+def subgraphs(node):
+    """The graphs in a node's attributes: the arms of an If, the body of a Loop or Scan."""
+    for attribute in node.attribute:
+        yield from [attribute.g] if attribute.HasField("g") else attribute.graphs
+
+
+def forget_shapes(graph, inputs=()):
+    """Drops every stored shape but those of weights and of the graph's inputs not listed; element types stay."""
+    del graph.value_info[:]
+    for value in [*inputs, *graph.output]:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    for node in graph.node:
+        for inner in subgraphs(node):
+            # ONNX Runtime insists on the shapes of a loop's counter and condition, which are scalars by definition.
+            forget_shapes(inner, inner.input[2:] if node.op_type == "Loop" else inner.input)
+
+
+def honest(model):
+    """Drops the shapes that the exporter copied from its one example; outputs keep their rank."""
+    ranks = [len(value.type.tensor_type.shape.dim) for value in model.graph.output]
+    forget_shapes(model.graph)
+    for value, rank in zip(model.graph.output, ranks):
+        value.type.tensor_type.shape.dim.extend(TensorShapeProto.Dimension() for _ in range(rank))
+    return model
+
+
+def export(path, make, examples, axes, outputs=("out",), script=False):
+    """Seeds, makes the module and exports it with the given names of dynamic input axes; `script` keeps Python control flow.
+
+    The first example is the one traced."""
+    torch.manual_seed(0)
+    module = make().eval()
+    args = tuple(torch.from_numpy(v) for v in examples[0].values())
+    if script:
+        module = torch.jit.script(module)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        raw = io.BytesIO()
+        torch.onnx.export(
+            module,
+            args,
+            raw,
+            input_names=list(examples[0]),
+            output_names=list(outputs),
+            dynamic_axes=axes,
+            opset_version=OPSET,
+            dynamo=False,
+        )
+    save_examples(path, examples)
+    onnx.save(honest(onnx.load_from_string(raw.getvalue())), path)
