@@ -14,6 +14,7 @@ from pathlib import Path
 
 import zoo
 from prepare import Tensor, prepare
+from zoo.export import Model
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache/bench"
@@ -90,7 +91,7 @@ def ask_selkie(binary, model, symbols):
 class Row:
     """One model's figures; a pair is for the main graph and for nested graphs."""
 
-    model: zoo.Model
+    model: Model
     nodes: int
     tensors: list[Tensor]
     ranks: dict[str, int]
@@ -250,7 +251,7 @@ def main():
     binary = None if options.no_selkie else os.environ.get("SELKIE", str(ROOT / "build/release/bin/selkie"))
 
     rows, broken = [], []
-    for model in zoo.select(options.models.split(",")) if options.models else zoo.MODELS.values():
+    for model in zoo.select(options.models.split(",")) if options.models else zoo.models().values():
         print(f"{model.id} {model.name}", file=sys.stderr, flush=True)
         try:
             rows.append(measure(model, binary))

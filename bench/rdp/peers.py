@@ -7,10 +7,11 @@ import json
 import os
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 
 import onnx
-from zoo.export import subgraphs
+from zoo.graphs import subgraphs
 
 
 def collect(graph, shapes, others):
@@ -30,6 +31,8 @@ def infer_ort(model, merge):
     """ONNX Runtime's result; where it gives up in the end, what it had found by then, which it leaves in a file."""
     from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
+    # It calls a function by a name that onnx has since dropped.
+    onnx.helper.make_sequence_value_info = onnx.helper.make_tensor_sequence_value_info
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
@@ -40,7 +43,8 @@ def infer_ort(model, merge):
         except Exception as error:
             left = Path("sym_shape_infer_temp.onnx")
             found = onnx.load(left) if left.exists() else None
-            return found, f"{type(error).__name__}: {error}".splitlines()[0]
+            place = traceback.extract_tb(error.__traceback__)[-1].name
+            return found, f"{type(error).__name__} in {place}: {error}".splitlines()[0]
         finally:
             os.chdir("/")
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 import onnx
-from zoo.export import forget_shapes, subgraphs
+from zoo.graphs import forget_shapes, subgraphs
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def lstm_loop(path, width=6, hidden=8, layers=2):
         h, c = body.input(f"h_{layer}", FLOAT), body.input(f"c_{layer}", FLOAT)
         h2, c2 = lstm_cell(body, body.op("Gather", y, step), h, c, width if layer == 0 else hidden, hidden)
         outputs = [(body.op("Identity", go), BOOL), (h2, FLOAT), (c2, FLOAT), (body.op("Identity", h2), FLOAT)]
-        h, c, y = b.op("Loop", trips, "", zero, zero, results=3, body=body.graph("body", outputs))
+        h, c, y = b.op("Loop", trips, b.const(True, np.bool_), zero, zero, results=3, body=body.graph("body", outputs))
     examples = [{"x": normal(5, 1, width)}, {"x": normal(9, 3, width)}]
     b.write(path, [(y, FLOAT, 3), (h, FLOAT, 2), (c, FLOAT, 2)], examples)
 
@@ -166,7 +166,7 @@ def tree_lstm(path, width=6, hidden=4):
     hs2, cs2 = body.op("SequenceInsert", "hs", h), body.op("SequenceInsert", "cs", c)
     graph = body.graph("body", [(go, BOOL)])
     graph.output.extend([sequence(hs2), sequence(cs2)])
-    hs, cs = b.op("Loop", trips, "", hs, cs, results=2, body=graph)
+    hs, cs = b.op("Loop", trips, b.const(True, np.bool_), hs, cs, results=2, body=graph)
     b.write(path, [(b.op("SequenceAt", hs, b.const(-1)), FLOAT, 2)], tree_examples(width))
 
 
@@ -214,7 +214,7 @@ def recursive(cell, width, hidden):
         first, second = (body.op("Gather", pair, b.const(i)) for i in (0, 1))
         new = body.op("Unsqueeze", cell(body, first, second), b.const([0]))
         outputs = [(body.op("Identity", go), BOOL), (body.op("Concat", rows, new, axis=0), FLOAT)]
-        rows = b.op("Loop", trips, "", leaves, body=body.graph("body", outputs))
+        rows = b.op("Loop", trips, b.const(True, np.bool_), leaves, body=body.graph("body", outputs))
         b.write(path, [(b.op("Gather", rows, b.const(-1)), FLOAT, 1)], tree_examples(width))
 
     return write
@@ -234,7 +234,7 @@ def dag_rnn(path, hidden=4):
     at = body.op("Reshape", step, b.const([1, 1]))
     states2 = body.op("ScatterND", states, at, body.op("Unsqueeze", new, b.const([0])))
     outputs = [(body.op("Identity", go), BOOL), (states2, FLOAT)]
-    states = b.op("Loop", trips, "", zero, body=body.graph("body", outputs))
+    states = b.op("Loop", trips, b.const(True, np.bool_), zero, body=body.graph("body", outputs))
     examples = [
         {"x": normal(n, hidden), "edges": np.tril(integers(2, n, n), -1).astype(np.float32)} for n in (4, 9)
     ]
