@@ -1,10 +1,12 @@
 """Compares how many dims of intermediate tensors Selkie, ONNX and ONNX Runtime resolve, over the zoo.
 
 A dim is resolved when it is a constant or an expression of the dims of the model's inputs. All tools see the same copy of a
-model, without stored shapes, and share one denominator: a tensor has as many dims as the tool that knows most says, or one."""
+model, without stored shapes, and share one denominator: a tensor has as many dims as the tool that knows most says, or one.
+The models are also run on their examples, and a dim that a run contradicts is wrong, not resolved."""
 
 import argparse
 import json
+import math
 import os
 import re
 import subprocess
@@ -19,7 +21,7 @@ from zoo.export import Model
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache/bench"
 LIMIT_S = 120
-RESOLVED, BOUNDED, UNKNOWN = "resolved", "bounded", "unknown"
+RESOLVED, BOUNDED, UNKNOWN, WRONG = KINDS = "resolved", "bounded", "unknown", "wrong"
 PEERS = ("onnx", "ort")
 
 
@@ -28,6 +30,7 @@ class Answer:
     """What one tool says: the kind of each dim per tensor; tensors it knows no rank of are missing."""
 
     kinds: dict[str, list[str]] = field(default_factory=dict)
+    dims: dict[str, list[int | str | None]] = field(default_factory=dict)  # as the tool wrote them
     text: dict[str, str] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)  # values that are sequences, optionals or maps
     error: str | None = None
@@ -65,6 +68,7 @@ def ask_peer(tool, model, symbols):
     for name, dims in said["shapes"].items():
         known = [d is not None and (isinstance(d, int) or symbols_of(d) <= symbols) for d in dims]
         answer.kinds[name] = [RESOLVED if k else UNKNOWN for k in known]
+        answer.dims[name] = dims
         answer.text[name] = "[" + ", ".join("?" if d is None else str(d) for d in dims) + "]"
     return answer
 
@@ -81,10 +85,35 @@ def ask_selkie(binary, model, symbols):
             if result["dims"] is None:
                 continue
             answer.kinds[result["name"]] = [kinds[d["kind"]] for d in result["dims"]]
+            answer.dims[result["name"]] = [d["expr"] for d in result["dims"]]
             for dim in result["dims"]:
                 if dim["kind"] == "symbolic":
                     answer.foreign |= symbols_of(dim["expr"]) - symbols
     return answer
+
+
+FUNCTIONS = {
+    "floor": math.floor, "ceiling": math.ceil, "Max": max, "Min": min, "Mod": lambda a, b: a % b,
+    "max": max, "min": min, "mod": lambda a, b: a % b, "floordiv": lambda a, b: a // b, "ceildiv": lambda a, b: -(-a // b),
+}  # fmt: skip
+
+
+def value_of(dim, symbols):
+    """The size that a dim stands for, given the sizes of the inputs' dims."""
+    return dim if isinstance(dim, int) else eval(dim, {"__builtins__": {}}, FUNCTIONS | symbols)
+
+
+def refute(answer, seen):
+    """Marks as wrong the dims that differ from a shape seen in a run, and lists them."""
+    refuted = []
+    for name, shapes in seen["shapes"].items():
+        kinds, dims = answer.kinds.get(name, []), answer.dims.get(name)
+        for shape in shapes if dims is not None else []:
+            for i, kind in enumerate(kinds):
+                if kind == RESOLVED and (len(shape) != len(dims) or value_of(dims[i], seen["symbols"]) != shape[i]):
+                    kinds[i] = WRONG
+                    refuted.append(f"{name} is {answer.text[name]}, but {shape} in a run with {seen['symbols']}")
+    return refuted
 
 
 @dataclass
@@ -97,6 +126,8 @@ class Row:
     ranks: dict[str, int]
     answers: dict[str, Answer]
     merged: bool  # whether ONNX Runtime's better answer was the one with auto_merge
+    refuted: dict[str, list[str]]
+    runs: int
 
     def kinds(self, tool, tensor):
         """The kind of each dim of a tensor; what the tool is silent about is unknown."""
@@ -126,14 +157,20 @@ def measure(model, binary):
 
     answers = {tool: ask_peer(tool, target, shared.symbols) for tool in ("onnx", "ort", "ort_merge")}
     answers["selkie"] = ask_selkie(binary, target, shared.symbols) if binary else Answer()
+    observer = str(Path(__file__).parent / "observe.py")
+    runs = [output_of([sys.executable, observer, str(target), str(e)])[0] for e in zoo.examples(source)]
+    runs = [seen for seen in runs if seen and seen["shapes"]]
+    refuted = {tool: [line for seen in runs for line in refute(a, seen)] for tool, a in answers.items()}
     others = set().union(*(a.others for a in answers.values()))
     tensors = [t for t in shared.tensors if t.name not in others]
     ranks = {t.name: max((len(a.kinds[t.name]) for a in answers.values() if t.name in a.kinds), default=1) for t in tensors}
-    row = Row(model, shared.nodes, tensors, ranks, answers, merged=False)
+    row = Row(model, shared.nodes, tensors, ranks, answers, False, refuted, len(runs))
     row.merged = sum(row.count("ort_merge", RESOLVED)) > sum(row.count("ort", RESOLVED))
     merge = answers.pop("ort_merge")
     if row.merged:
         answers["ort"] = merge
+        refuted["ort"] = refuted["ort_merge"]
+    del refuted["ort_merge"]
     return row
 
 
@@ -175,11 +212,17 @@ def print_table(rows, with_selkie):
         for tool, answer in row.answers.items():
             if answer.error:
                 print(f"  {row.model.id} {tool}: {answer.error}")
+    print("\nDims that a run refutes, which do not count as resolved:")
+    for row in rows:
+        for tool, lines in row.refuted.items():
+            if lines:
+                print(f"  {row.model.id} {tool}: {len(lines)}, first: {lines[0]}")
+    print("Never run: " + (" ".join(row.model.id for row in rows if not row.runs) or "none"))
 
 
 def verdicts(rows):
     """Each requirement with the models that miss it, and why."""
-    behind, incomplete, unbounded = {}, {}, {}
+    behind, incomplete, unbounded, wrong = {}, {}, {}, {}
     for row in rows:
         answer, dims = row.answers["selkie"], row.dims()
         if peers := row.better_peers():
@@ -189,10 +232,13 @@ def verdicts(rows):
             incomplete[row.model.id] = "has neither EDO nor ISVDOS nodes, yet not all dims are resolved"
         if answer.error or any(row.count("selkie", UNKNOWN)):
             unbounded[row.model.id] = answer.error or f"{sum(row.count('selkie', UNKNOWN))} dims without a bound"
+        if row.refuted["selkie"]:
+            wrong[row.model.id] = f"{len(row.refuted['selkie'])} dims, first: {row.refuted['selkie'][0]}"
     return {
         "Selkie resolves at least as much as both peers, on every model": behind,
         "Selkie resolves all dims of models without EDO and ISVDOS nodes": incomplete,
         "every other dim has a bound": unbounded,
+        "no dim that Selkie resolves is refuted by a run": wrong,
     }
 
 
@@ -236,8 +282,10 @@ def as_json(row):
         "nodes": row.nodes,
         "classes": row.answers["selkie"].classes,
         "dims": row.dims(),
-        "counts": {t: {k: row.count(t, k) for k in (RESOLVED, BOUNDED, UNKNOWN)} for t in row.answers},
+        "counts": {t: {k: row.count(t, k) for k in KINDS} for t in row.answers},
         "errors": {t: a.error for t, a in row.answers.items() if a.error},
+        "refuted": row.refuted,
+        "runs": row.runs,
         "ort_auto_merge": row.merged,
     }
 

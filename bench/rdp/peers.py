@@ -29,6 +29,7 @@ def collect(graph, shapes, others):
 
 def infer_ort(model, merge):
     """ONNX Runtime's result; where it gives up in the end, what it had found by then, which it leaves in a file."""
+    sys.modules["torch"] = None  # onnxruntime.tools would load it, for nothing that is needed here
     from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
     # It calls a function by a name that onnx has since dropped.
