@@ -1,8 +1,8 @@
 """Compares how many dims of intermediate tensors Selkie, ONNX and ONNX Runtime resolve, over the zoo.
 
-A dim is resolved when it is a constant or an expression of the dims of the model's inputs. All tools see the same copy of a
-model, without stored shapes, and share one denominator: a tensor has as many dims as the tool that knows most says, or one.
-The models are also run on their examples, and a dim that a run contradicts is wrong, not resolved."""
+A dim is resolved when it is a constant or an expression of the dims of the model's inputs. All tools see the same copy
+of a model, without stored shapes, and share one denominator: a tensor has as many dims as the tool that knows most
+says, or one. Models are also run on their examples; a dim that a run contradicts is wrong, not resolved."""
 
 import argparse
 import json
@@ -94,13 +94,17 @@ def ask_selkie(binary, model, symbols):
 
 FUNCTIONS = {
     "floor": math.floor, "ceiling": math.ceil, "Max": max, "Min": min, "Mod": lambda a, b: a % b,
-    "max": max, "min": min, "mod": lambda a, b: a % b, "floordiv": lambda a, b: a // b, "ceildiv": lambda a, b: -(-a // b),
+    "max": max, "min": min,
+    "mod": lambda a, b: a % b, "floordiv": lambda a, b: a // b, "ceildiv": lambda a, b: -(-a // b),
 }  # fmt: skip
 
 
-def value_of(dim, symbols):
-    """The size that a dim stands for, given the sizes of the inputs' dims."""
-    return dim if isinstance(dim, int) else eval(dim, {"__builtins__": {}}, FUNCTIONS | symbols)
+def differs(dim, size, symbols):
+    """Whether a dim stands for another size than the one seen; one with symbols of its own cannot be told."""
+    try:
+        return (dim if isinstance(dim, int) else eval(dim, {"__builtins__": {}}, FUNCTIONS | symbols)) != size
+    except (NameError, SyntaxError):
+        return False
 
 
 def refute(answer, seen):
@@ -110,7 +114,7 @@ def refute(answer, seen):
         kinds, dims = answer.kinds.get(name, []), answer.dims.get(name)
         for shape in shapes if dims is not None else []:
             for i, kind in enumerate(kinds):
-                if kind == RESOLVED and (len(shape) != len(dims) or value_of(dims[i], seen["symbols"]) != shape[i]):
+                if kind == RESOLVED and (len(shape) != len(dims) or differs(dims[i], shape[i], seen["symbols"])):
                     kinds[i] = WRONG
                     refuted.append(f"{name} is {answer.text[name]}, but {shape} in a run with {seen['symbols']}")
     return refuted
@@ -163,7 +167,9 @@ def measure(model, binary):
     refuted = {tool: [line for seen in runs for line in refute(a, seen)] for tool, a in answers.items()}
     others = set().union(*(a.others for a in answers.values()))
     tensors = [t for t in shared.tensors if t.name not in others]
-    ranks = {t.name: max((len(a.kinds[t.name]) for a in answers.values() if t.name in a.kinds), default=1) for t in tensors}
+    ranks = {
+        t.name: max((len(a.kinds[t.name]) for a in answers.values() if t.name in a.kinds), default=1) for t in tensors
+    }
     row = Row(model, shared.nodes, tensors, ranks, answers, False, refuted, len(runs))
     row.merged = sum(row.count("ort_merge", RESOLVED)) > sum(row.count("ort", RESOLVED))
     merge = answers.pop("ort_merge")
@@ -207,7 +213,7 @@ def print_table(rows, with_selkie):
         print("| " + " | ".join([first, *rest]) + " |")
         if n == 0:
             print("|" + "|".join("-" * (w + 1) + ("-" if i == 0 else ":") for i, w in enumerate(widths)) + "|")
-    print("\nFigures are of the main graph, then of nested graphs. * with auto_merge, which resolves more; ! stopped early:")
+    print("\nFigures: main graph / nested graphs. * with auto_merge, which resolves more. ! stopped early:")
     for row in rows:
         for tool, answer in row.answers.items():
             if answer.error:
@@ -243,7 +249,7 @@ def verdicts(rows):
 
 
 def print_unresolved(row, most=20):
-    """The first tensors that fall short: those where a peer knows more, or a dim is unknown, before the merely bounded."""
+    """The first tensors that fall short; where a peer knows more comes first, the merely bounded last."""
 
     def weight(tensor):
         own = row.kinds("selkie", tensor)
@@ -268,7 +274,8 @@ def print_verdicts(rows):
         failed |= set(misses)
     for row in rows:
         if row.answers["selkie"].foreign:
-            print(f"note  {row.model.id}: symbolic dims use symbols that no input has: {sorted(row.answers['selkie'].foreign)[:10]}")
+            names = ", ".join(sorted(row.answers["selkie"].foreign)[:10])
+            print(f"note  {row.model.id}: symbolic dims use symbols that no input has: {names}")
     for row in rows:
         if row.model.id in failed and not row.answers["selkie"].error:
             print_unresolved(row)

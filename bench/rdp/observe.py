@@ -1,16 +1,18 @@
 """Runs a model on one example and prints the shapes its tensors really have: observe.py MODEL EXAMPLE.npz.
 
-The output is JSON: {"symbols": {dim of an input: size}, "shapes": {tensor: [one list of sizes per different shape seen]}}."""
+The output is JSON: {"symbols": {dim of an input: size}, "shapes": {tensor: [a list of sizes per shape seen]}}.
+"""
 
 import contextlib
 import json
 import sys
 
 import numpy as np
-import onnx
 import onnxruntime
 from onnx.reference import ReferenceEvaluator
 from zoo.graphs import subgraphs
+
+import onnx
 
 
 def symbols_of(graph, feeds):
@@ -49,9 +51,9 @@ def run_nested(model, feeds, seen):
 
 
 def observe(model, feeds):
-    """Shapes by tensor; those of nested graphs only where the reference evaluator agrees with ONNX Runtime on the main graph.
+    """Shapes by tensor; those of nested graphs only where both evaluators agree on the main graph.
 
-    It stacks the results of loops wrongly in some cases, and lacks some results of LSTM."""
+    The reference evaluator stacks the results of loops wrongly in some cases, and lacks some results of LSTM."""
     main, everything = {}, {}
     if any(list(subgraphs(node)) for node in model.graph.node):
         with contextlib.suppress(Exception):  # what was seen until then counts

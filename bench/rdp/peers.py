@@ -1,7 +1,7 @@
 """Runs one peer's shape inference in this process and prints the shapes it found: peers.py onnx|ort|ort_merge MODEL.
 
-The output is JSON: {"shapes": {tensor: [size, "expression" or null for each dim]}, "others": [values that are no tensors],
-"error": why the analysis stopped, or null}."""
+The output is JSON: {"shapes": {tensor: [size, "expression" or null for each dim]}, "others": [values that are no
+tensors], "error": why the analysis stopped, or null}."""
 
 import json
 import os
@@ -10,8 +10,9 @@ import tempfile
 import traceback
 from pathlib import Path
 
-import onnx
 from zoo.graphs import subgraphs
+
+import onnx
 
 
 def collect(graph, shapes, others):

@@ -3,8 +3,9 @@
 import re
 from dataclasses import dataclass
 
-import onnx
 from zoo.graphs import forget_shapes, subgraphs
+
+import onnx
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """The model zoo: every model by its id, and `ensure`, which writes a model's files into a cache folder once."""
 
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -29,10 +28,10 @@ def select(names):
 
 
 def ensure(model, folder: Path) -> Path:
-    """The model's ONNX file in the folder, written now if it is missing or older than the source that defines it."""
+    """The model's ONNX file in the folder, written now if it is missing or older than the zoo's sources."""
     path = folder / f"{model.id}.onnx"
-    source = Path(sys.modules[model.write.__module__].__file__)
-    if not path.exists() or path.stat().st_mtime < source.stat().st_mtime:
+    changed = max(source.stat().st_mtime for source in Path(__file__).parent.glob("*.py"))
+    if not path.exists() or path.stat().st_mtime < changed:
         folder.mkdir(parents=True, exist_ok=True)
         model.write(path)
     return path

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+
 from onnx import TensorProto, checker, helper, numpy_helper, save
 
 from .export import OPSET, save_examples
@@ -48,8 +49,10 @@ class Builder:
         return self.op("Add", self.op("MatMul", x, self.weight(rows, columns)), self.weight(columns))
 
     def graph(self, name, outputs):
-        """The graph of the nodes so far; outputs are (name, element type) pairs, with the rank as third where it is main."""
-        values = [helper.make_tensor_value_info(o, kind, [None] * rank[0] if rank else None) for o, kind, *rank in outputs]
+        """The graph of the nodes so far; outputs are (name, element type), and the rank where the graph is main."""
+        values = [
+            helper.make_tensor_value_info(o, kind, [None] * rank[0] if rank else None) for o, kind, *rank in outputs
+        ]
         return helper.make_graph(self.nodes, name, self.inputs, values)
 
     def write(self, path, outputs, examples):

@@ -1,9 +1,9 @@
-"""Image captioning with attention: b7, b8 (batch 1), the decoder feeding back its word until the end token. Defaults are the full sizes."""
+"""Image captioning with attention: b7, b8 (batch 1); the decoder feeds its word back until the end token."""
 
 import torch
 from torch import nn
 
-from .export import Model, export, normal
+from .export import Model, image_net
 from .gated import Bottleneck, Residual, shortcut, stem
 
 
@@ -40,9 +40,17 @@ class Caption(nn.Module):
         super().__init__()
         self.encode = encode
         self.words = nn.Embedding(words, width)
-        self.from_image, self.from_state, self.score = nn.Linear(features, width), nn.Linear(width, width), nn.Linear(width, 1)
+        self.from_image, self.from_state, self.score = (
+            nn.Linear(features, width),
+            nn.Linear(width, width),
+            nn.Linear(width, 1),
+        )
         self.first_h, self.first_c = nn.Linear(features, width), nn.Linear(features, width)
-        self.gate, self.cell, self.out = nn.Linear(width, features), nn.LSTMCell(width + features, width), nn.Linear(width, words)
+        self.gate, self.cell, self.out = (
+            nn.Linear(width, features),
+            nn.LSTMCell(width + features, width),
+            nn.Linear(width, words),
+        )
         self.most: int = most
         self.end: int = end
 
@@ -64,26 +72,22 @@ class Caption(nn.Module):
         return trace
 
 
-def resnext():
-    return Caption(encoder(GroupedBottleneck, 64, (256, 512, 1024), (3, 4, 6), 4), 1024)
+def resnext(first=64, widths=(256, 512, 1024), depths=(3, 4, 6), groups=32, pool=4, **sizes):
+    def block(cin, cout, stride):
+        return GroupedBottleneck(cin, cout, stride, groups)
+
+    return Caption(encoder(block, first, widths, depths, pool), widths[-1], **sizes)
 
 
-def resnet101():
-    return Caption(encoder(Bottleneck, 64, (256, 512, 1024, 2048), (3, 4, 23, 3), 4), 2048, words=11569)
+def resnet101(first=64, widths=(256, 512, 1024, 2048), depths=(3, 4, 23, 3), pool=4, words=11569, **sizes):
+    return Caption(encoder(Bottleneck, first, widths, depths, pool), widths[-1], words=words, **sizes)
 
 
 def captioner(make):
-    def write(path):
-        examples = [{"image": normal(1, 3, 64, 64)}, {"image": normal(1, 3, 96, 128, seed=2)}]
-        export(path, make, examples, {"image": {2: "H", 3: "W"}}, ("trace",), script=True)
-
-    return write
+    return image_net(make, ((64, 64), (96, 128)), ("trace",))
 
 
 MODELS = [
-    Model(
-        "b7", "caption_resnext",
-        captioner(lambda: Caption(encoder(lambda i, o, s: GroupedBottleneck(i, o, s, 2), 8, (8, 16), (1, 1), 2), 16, 8, 20)),
-    ),
-    Model("b8", "caption_resnet101", captioner(lambda: Caption(encoder(Bottleneck, 8, (8, 16, 32), (1, 1, 1), 2), 32, 8, 20))),
-]  # fmt: skip
+    Model("b7", "caption_resnext", captioner(lambda: resnext(8, (8, 16), (1, 1), 2, 2, width=8, words=20))),
+    Model("b8", "caption_resnet101", captioner(lambda: resnet101(8, (8, 16, 32), (1, 1, 1), 2, 20, width=8))),
+]

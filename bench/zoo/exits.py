@@ -1,10 +1,10 @@
-"""Nets with early exits: a9 and b1 to b4 (batch 1). An exit's `If` holds the rest of the net. Defaults are the full sizes."""
+"""Nets with early exits: a9 and b1 to b4 (batch 1). An exit's `If` holds the rest of the net."""
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .export import Model, export, normal
+from .export import Model, image_net
 from .gated import Basic, Residual, shortcut
 
 
@@ -91,7 +91,12 @@ def sdn_vgg16bn(width=64, side=256, classes=1000, exits=(1, 3, 5, 6, 8, 9), thre
             channels.append(cin)
     flat = cin * (side // 32) ** 2
     head = nn.Sequential(
-        nn.Flatten(), nn.Linear(flat, 32 * width), nn.ReLU(), nn.Linear(32 * width, 16 * width), nn.ReLU(), nn.Linear(16 * width, classes)
+        nn.Flatten(),
+        nn.Linear(flat, 32 * width),
+        nn.ReLU(),
+        nn.Linear(32 * width, 16 * width),
+        nn.ReLU(),
+        nn.Linear(16 * width, classes),
     )
     return with_exits(layers, channels, list(exits), head, classes, threshold)
 
@@ -184,7 +189,7 @@ class RaNetLast(nn.Module):
 
 
 class RaNet(nn.Module):
-    """Sub-networks from low to high resolution, an exit after each; stages are traced so that only the exits are scripted."""
+    """Sub-networks from low to high resolution, an exit after each; stages are traced, only exits scripted."""
 
     def __init__(self, widths=(64, 128, 256), depth=8, classes=1000, threshold=0.7):
         super().__init__()
@@ -201,18 +206,16 @@ class RaNet(nn.Module):
         return self.chain(image, image)
 
 
-def image_net(make, sides=((64, 64), (96, 80))):
-    def write(path):
-        examples = [{"image": normal(1, 3, h, w, seed=i)} for i, (h, w) in enumerate(sides)]
-        export(path, make, examples, {"image": {2: "H", 3: "W"}} if len(sides) > 1 else {}, script=True)
-
-    return write
-
-
 MODELS = [
     Model("a9", "ranet", image_net(lambda: RaNet((4, 8, 8), 1, 10))),
     Model("b1", "sdn_mobilenet", image_net(lambda: sdn_mobilenet(2, 10), ((64, 64), (128, 192)))),
     Model("b2", "sdn_vgg16bn", image_net(lambda: sdn_vgg16bn(2, 64, 10), ((64, 64),))),
-    Model("b3", "sdn_resnet56", image_net(lambda: sdn_resnet56((4, 8, 16), (3, 3, 3), 10, (1, 3, 5, 7)), ((64, 64), (96, 128)))),
-    Model("b4", "sdn_wrn32_4", image_net(lambda: sdn_wrn32_4((4, 8, 16), (2, 2, 2), 10, (2, 4)), ((64, 64), (96, 128)))),
+    Model(
+        "b3",
+        "sdn_resnet56",
+        image_net(lambda: sdn_resnet56((4, 8, 16), (3, 3, 3), 10, (1, 3, 5, 7)), ((64, 64), (96, 128))),
+    ),
+    Model(
+        "b4", "sdn_wrn32_4", image_net(lambda: sdn_wrn32_4((4, 8, 16), (2, 2, 2), 10, (2, 4)), ((64, 64), (96, 128)))
+    ),
 ]

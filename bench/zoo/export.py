@@ -1,4 +1,4 @@
-"""What the models of the zoo share: the registry's record, seeded example inputs, and the export of a torch module to ONNX."""
+"""What the models of the zoo share: their record, seeded example inputs, and the export of a torch module to ONNX."""
 
 import io
 import warnings
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import onnx
 import torch
+
+import onnx
 from onnx import TensorShapeProto
 
 from .graphs import forget_shapes
@@ -48,9 +49,9 @@ def honest(model):
 
 
 def export(path, make, examples, axes, outputs=("out",), script=False):
-    """Seeds, makes the module and exports it with the given names of dynamic input axes; `script` keeps Python control flow.
+    """Seeds, makes the module and exports it with the given names of dynamic input axes, tracing the first example.
 
-    The first example is the one traced."""
+    `script` compiles the module instead, which keeps its control flow."""
     torch.manual_seed(0)
     module = make().eval()
     args = tuple(torch.from_numpy(v) for v in examples[0].values())
@@ -71,3 +72,13 @@ def export(path, make, examples, axes, outputs=("out",), script=False):
         )
     save_examples(path, examples)
     onnx.save(honest(onnx.load_from_string(raw.getvalue())), path)
+
+
+def image_net(make, sides=((64, 64), (96, 80)), outputs=("out",), script=True):
+    """A writer for a net over one image, whose size is dynamic unless there is only one example size."""
+
+    def write(path):
+        examples = [{"image": normal(1, 3, h, w, seed=i)} for i, (h, w) in enumerate(sides)]
+        export(path, make, examples, {"image": {2: "H", 3: "W"}} if len(sides) > 1 else {}, outputs, script)
+
+    return write

