@@ -1,0 +1,84 @@
+"""What the models of the zoo share: their record, seeded example inputs, and the export of a torch module to ONNX."""
+
+import io
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import onnx
+from onnx import TensorShapeProto
+
+from .graphs import forget_shapes
+
+OPSET = 17
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model of zoo.md; `write(path)` writes the ONNX file and its examples `<stem>.0.npz`, `<stem>.1.npz`, …"""
+
+    id: str
+    name: str
+    write: Callable[[Path], None]
+
+
+def normal(*shape, seed=1):
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def integers(high, *shape, low=0, seed=1):
+    return np.random.default_rng(seed).integers(low, high, shape, dtype=np.int64)
+
+
+def save_examples(path, examples):
+    for i, example in enumerate(examples):
+        np.savez(path.with_suffix(f".{i}.npz"), **example)
+
+
+def honest(model):
+    """Drops the shapes that the exporter copied from its one example; outputs keep their rank."""
+    ranks = [len(value.type.tensor_type.shape.dim) for value in model.graph.output]
+    forget_shapes(model.graph)
+    for value, rank in zip(model.graph.output, ranks):
+        value.type.tensor_type.shape.dim.extend(TensorShapeProto.Dimension() for _ in range(rank))
+    return model
+
+
+def export(path, make, examples, axes, outputs=("out",), script=False):
+    """Seeds, makes the module and exports it with the given names of dynamic input axes, tracing the first example.
+
+    `script` compiles the module instead, which keeps its control flow."""
+    torch.manual_seed(0)
+    module = make().eval()
+    args = tuple(torch.from_numpy(v) for v in examples[0].values())
+    if script:
+        module = torch.jit.script(module)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        raw = io.BytesIO()
+        torch.onnx.export(
+            module,
+            args,
+            raw,
+            input_names=list(examples[0]),
+            output_names=list(outputs),
+            dynamic_axes=axes,
+            opset_version=OPSET,
+            dynamo=False,
+        )
+    save_examples(path, examples)
+    onnx.save(honest(onnx.load_from_string(raw.getvalue())), path)
+
+
+def image_net(make, sides=((64, 64), (96, 80)), outputs=("out",), script=True):
+    """A writer for a net over one image, whose size is dynamic unless there is only one example size."""
+
+    def write(path):
+        examples = [{"image": normal(1, 3, h, w, seed=i)} for i, (h, w) in enumerate(sides)]
+        export(path, make, examples, {"image": {2: "H", 3: "W"}} if len(sides) > 1 else {}, outputs, script)
+
+    return write

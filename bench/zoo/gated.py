@@ -1,0 +1,275 @@
+"""Residual nets that skip blocks by a gate: a6, a7, a8, a10, b5, b6, b9 (batch 1). Defaults are the full sizes."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .export import Model, image_net
+
+
+class Basic(nn.Module):
+    """The residual branch of a basic block."""
+
+    def __init__(self, cin, cout, stride):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(cin, cout, 3, stride, 1, bias=False), nn.BatchNorm2d(cout), nn.ReLU(),
+            nn.Conv2d(cout, cout, 3, 1, 1, bias=False), nn.BatchNorm2d(cout),
+        )  # fmt: skip
+
+    def forward(self, x):
+        return self.body(x)
+
+
+class Bottleneck(nn.Module):
+    """The residual branch of a bottleneck block."""
+
+    def __init__(self, cin, cout, stride):
+        super().__init__()
+        mid = cout // 4
+        self.body = nn.Sequential(
+            nn.Conv2d(cin, mid, 1, bias=False), nn.BatchNorm2d(mid), nn.ReLU(),
+            nn.Conv2d(mid, mid, 3, stride, 1, bias=False), nn.BatchNorm2d(mid), nn.ReLU(),
+            nn.Conv2d(mid, cout, 1, bias=False), nn.BatchNorm2d(cout),
+        )  # fmt: skip
+
+    def forward(self, x):
+        return self.body(x)
+
+
+def shortcut(cin, cout, stride):
+    if cin == cout and stride == 1:
+        return nn.Identity()
+    return nn.Sequential(nn.Conv2d(cin, cout, 1, stride, bias=False), nn.BatchNorm2d(cout))
+
+
+def stages(block, widths, depths, wrap):
+    """The blocks of a residual net in order, each made by wrap(branch, shortcut, input channels)."""
+    blocks, cin = [], widths[0]
+    for level, (width, depth) in enumerate(zip(widths, depths)):
+        for i in range(depth):
+            stride = 2 if level > 0 and i == 0 else 1
+            blocks.append(wrap(block(cin, width, stride), shortcut(cin, width, stride), cin))
+            cin = width
+    return nn.ModuleList(blocks)
+
+
+def stem(width, small):
+    if small:
+        return nn.Sequential(nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+    return nn.Sequential(
+        nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1)
+    )
+
+
+class PooledGate(nn.Module):
+    """Global pool, two-layer perceptron, and the score of keeping the block (AIG)."""
+
+    def __init__(self, c, hidden=16):
+        super().__init__()
+        self.mlp = nn.Sequential(nn.Linear(c, hidden), nn.ReLU(), nn.Linear(hidden, 2))
+
+    def forward(self, x):
+        y = self.mlp(x.mean(dim=(2, 3)))
+        return y[0, 1] - y[0, 0]
+
+
+class ConvGate(nn.Module):
+    """SkipNet's feed-forward gate: convolutions, pool and a two-way softmax."""
+
+    def __init__(self, c):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.MaxPool2d(2), nn.Conv2d(c, c, 3, 1, 1), nn.BatchNorm2d(c), nn.ReLU(),
+            nn.Conv2d(c, c, 3, 2, 1), nn.BatchNorm2d(c), nn.ReLU(),
+        )  # fmt: skip
+        self.out = nn.Conv2d(c, 2, 1)
+
+    def forward(self, x):
+        y = self.out(self.body(x).mean(dim=(2, 3), keepdim=True))
+        return torch.softmax(y.flatten(1), dim=1)[0, 1] - 0.5
+
+
+class Gated(nn.Module):
+    def __init__(self, branch, skip, gate):
+        super().__init__()
+        self.branch, self.skip, self.gate = branch, skip, gate
+
+    def forward(self, x):
+        y = self.skip(x)
+        if bool(self.gate(x) > 0.0):
+            y = y + self.branch(x)
+        return torch.relu(y)
+
+
+class GatedNet(nn.Module):
+    def __init__(
+        self, gate, block=Bottleneck, widths=(256, 512, 1024, 2048), depths=(3, 4, 6, 3), classes=1000, small=False
+    ):
+        super().__init__()
+        self.stem = stem(widths[0], small)
+        self.blocks = stages(block, widths, depths, lambda branch, skip, c: Gated(branch, skip, gate(c)))
+        self.head = nn.Linear(widths[-1], classes)
+
+    def forward(self, image):
+        x = self.stem(image)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x.mean(dim=(2, 3)))
+
+
+class RecurrentGated(nn.Module):
+    """A block that has run before its gate decides whether its result is used; all blocks share the gate's LSTM."""
+
+    def __init__(self, branch, skip, c):
+        super().__init__()
+        self.branch, self.skip, self.squeeze = branch, skip, nn.Conv2d(c, 10, 1)
+
+    def forward(self, x, keep):
+        y = self.skip(x)
+        full = torch.relu(y + self.branch(x))
+        if bool(keep > 0.5):
+            y = full
+        return y
+
+
+class RecurrentGate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.out = nn.LSTM(10, 10), nn.Linear(10, 1)
+
+    def forward(self, x, h, c):
+        y, (h, c) = self.cell(x, (h, c))
+        return torch.sigmoid(self.out(y)), h, c
+
+
+class RecurrentNet(nn.Module):
+    def __init__(self, widths=(16, 32, 64), depths=(6, 6, 6), classes=10):
+        super().__init__()
+        self.stem = stem(widths[0], True)
+        self.blocks = stages(Basic, widths, depths, RecurrentGated)
+        zero = torch.zeros(1, 1, 10)
+        self.gate = torch.jit.trace(RecurrentGate().eval(), (zero, zero, zero))
+        self.head = nn.Linear(widths[-1], classes)
+
+    def forward(self, image):
+        x = self.stem(image)
+        h, c = torch.zeros(1, 1, 10), torch.zeros(1, 1, 10)
+        for block in self.blocks:
+            features = block.squeeze(x.mean(dim=(2, 3), keepdim=True))
+            keep, h, c = self.gate(features.reshape(1, 1, 10), h, c)
+            x = block(x, keep)
+        return self.head(x.mean(dim=(2, 3)))
+
+
+class PolicyBlock(nn.Module):
+    def __init__(self, branch, skip):
+        super().__init__()
+        self.branch, self.skip = branch, skip
+
+    def forward(self, x, keep):
+        y = self.skip(x)
+        if bool(keep > 0.5):
+            y = torch.relu(y + self.branch(x))
+        return y
+
+
+class Residual(nn.Module):
+    def __init__(self, branch, skip):
+        super().__init__()
+        self.branch, self.skip = branch, skip
+
+    def forward(self, x):
+        return torch.relu(self.skip(x) + self.branch(x))
+
+
+class BlockDrop(nn.Module):
+    """A policy net decides once for all blocks; `shrink` is the side length of its input."""
+
+    def __init__(
+        self,
+        block=Bottleneck,
+        widths=(256, 512, 1024, 2048),
+        depths=(3, 4, 23, 3),
+        classes=1000,
+        small=False,
+        shrink=112,
+    ):
+        super().__init__()
+        self.shrink: int = shrink
+        self.policy = nn.Sequential(
+            stem(16, True), *stages(Basic, (16, 32, 64), (1, 1, 1), lambda branch, skip, _: Residual(branch, skip)),
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, sum(depths)), nn.Sigmoid(),
+        )  # fmt: skip
+        self.stem = stem(widths[0], small)
+        self.blocks = stages(block, widths, depths, lambda branch, skip, _: PolicyBlock(branch, skip))
+        self.head = nn.Linear(widths[-1], classes)
+
+    def forward(self, image):
+        small = F.interpolate(image, size=[self.shrink, self.shrink], mode="bilinear", align_corners=False)
+        policy = self.policy(small)
+        x = self.stem(image)
+        for i, block in enumerate(self.blocks):
+            x = block(x, policy[0, i])
+        return self.head(x.mean(dim=(2, 3)))
+
+
+class PlainConv(torch.autograd.Function):
+    """Conv with a kernel whose channel counts are only known when it runs, which torch's exporter refuses."""
+
+    @staticmethod
+    def forward(ctx, x, kernel):
+        return F.conv2d(x, kernel, padding=1)
+
+    @staticmethod
+    def symbolic(g, x, kernel):
+        return g.op("Conv", x, kernel, kernel_shape_i=[3, 3], pads_i=[1, 1, 1, 1])
+
+
+class DualGated(nn.Module):
+    """A basic block that computes only the kept channels of its middle, and masks positions of its output (DGNet)."""
+
+    def __init__(self, c):
+        super().__init__()
+        self.channels = nn.Linear(c, c)
+        self.places = nn.Conv2d(c, 1, 3, padding=1)
+        self.first, self.second = (nn.Parameter(torch.randn(c, c, 3, 3) / (3 * c**0.5)) for _ in range(2))
+
+    def forward(self, x):
+        kept = torch.nonzero(self.channels(x.mean(dim=(2, 3)))[0] > 0)[:, 0]
+        middle = torch.relu(PlainConv.apply(x, self.first.index_select(0, kept)))
+        y = PlainConv.apply(middle, self.second.index_select(1, kept))
+        place = (self.places(x) > 0).flatten()
+        rows = torch.nonzero(place)[:, 0]
+        flat = y.flatten(2)[0].t()
+        y = torch.zeros_like(flat).index_put((rows,), flat[rows]).t().reshape(y.shape)
+        return torch.relu(x + y)
+
+
+class DgNet(nn.Module):
+    def __init__(self, widths=(64, 128, 256, 512), depths=(3, 4, 6, 3), classes=1000):
+        super().__init__()
+        layers, cin = [stem(widths[0], False)], widths[0]
+        for width, depth in zip(widths, depths):
+            if width != cin:
+                layers.append(nn.Sequential(nn.Conv2d(cin, width, 3, 2, 1), nn.BatchNorm2d(width), nn.ReLU()))
+            layers += [DualGated(width) for _ in range(depth)]
+            cin = width
+        self.layers, self.head = nn.Sequential(*layers), nn.Linear(cin, classes)
+
+    def forward(self, image):
+        return self.head(self.layers(image).mean(dim=(2, 3)))
+
+
+SMALL = {"widths": (8, 16), "depths": (2, 2), "classes": 10}
+CIFAR = {"block": Basic, "widths": (8, 16, 32), "depths": (2, 2, 2), "classes": 10, "small": True}
+
+MODELS = [
+    Model("a6", "skipnet", image_net(lambda: GatedNet(ConvGate, **SMALL))),
+    Model("a7", "dgnet", image_net(lambda: DgNet((8, 16), (2, 1), 10), script=False)),
+    Model("a8", "convnet_aig", image_net(lambda: GatedNet(PooledGate, **SMALL))),
+    Model("a10", "blockdrop", image_net(lambda: BlockDrop(**SMALL, shrink=32))),
+    Model("b5", "skipnet38_rnn", image_net(lambda: RecurrentNet((4, 8, 16), (2, 2, 2)))),
+    Model("b6", "skipnet38_ff", image_net(lambda: GatedNet(ConvGate, **CIFAR))),
+    Model("b9", "blockdrop110", image_net(lambda: BlockDrop(**CIFAR, shrink=32))),
+]
