@@ -33,6 +33,7 @@ class Answer:
     dims: dict[str, list[int | str | None]] = field(default_factory=dict)  # as the tool wrote them
     text: dict[str, str] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)  # values that are sequences, optionals or maps
+    bounded: set[str] = field(default_factory=set)  # tensors of unknown rank whose number of elements has a bound
     error: str | None = None
     classes: dict[str, int] = field(default_factory=dict)
     foreign: set[str] = field(default_factory=set)  # symbols in resolved dims that are no input's
@@ -85,6 +86,8 @@ def ask_selkie(binary, model, symbols):
         for result in node["results"]:
             answer.text[result["name"]] = result["type"]
             if result["dims"] is None:
+                if result["most_elements"] is not None:  # arms of different ranks, each of them bounded
+                    answer.bounded.add(result["name"])
                 continue
             answer.kinds[result["name"]] = [kinds[d["kind"]] for d in result["dims"]]
             answer.dims[result["name"]] = [d["expr"] for d in result["dims"]]
@@ -138,7 +141,8 @@ class Row:
     def kinds(self, tool, tensor):
         """The kind of each dim of a tensor; what the tool is silent about is unknown."""
         found = self.answers[tool].kinds.get(tensor.name, [])
-        return [found[i] if i < len(found) else UNKNOWN for i in range(self.ranks[tensor.name])]
+        silent = BOUNDED if tensor.name in self.answers[tool].bounded else UNKNOWN
+        return [found[i] if i < len(found) else silent for i in range(self.ranks[tensor.name])]
 
     def count(self, tool, kind):
         pair = [0, 0]

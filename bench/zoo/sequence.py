@@ -338,12 +338,16 @@ def gpt2_decode(path):
 
 
 def gpt2_greedy(path):
+    ended = integers(50, 1, 5)  # the end token follows at once: the loop makes no trip
+
     def make():
-        cache = torch.zeros(2, 1, 2, 4, 8)
-        step = torch.jit.trace(Gpt2(50, 16, 2, 2).eval(), (torch.ones(1, 3, dtype=torch.int64), cache, cache))
-        return Greedy(step, 2, 2, 8)
+        model, cache = Gpt2(50, 16, 2, 2).eval(), torch.zeros(2, 1, 2, 4, 8)
+        step = torch.jit.trace(model, (torch.ones(1, 3, dtype=torch.int64), cache, cache))
+        end = int(torch.argmax(model(torch.as_tensor(ended), cache[:, :, :, :0], cache[:, :, :, :0])[0]))
+        return Greedy(step, 2, 2, 8, end)
 
     examples = [{"ids": integers(50, 1, s), "most": integers(1, 1) + m} for s, m in ((4, 6), (7, 3))]
+    examples.append({"ids": ended, "most": integers(1, 1) + 4})
     export(path, make, examples, {"ids": {1: "S"}}, ("text",), script=True)
 
 

@@ -51,6 +51,7 @@ void Rdp::Engine::run() {
             s.id(), SymbolInfo{.kind = SymbolInfo::Kind::input_dim, .value = parameter.get(), .axis = axis,
                                .region = &main.body});
     }
+    name_input_elements(*parameter, declared);
     known[parameter.get()] = std::move(declared);
   }
   analyse(body);
@@ -65,6 +66,35 @@ void Rdp::Engine::run() {
   for (const auto& function : module.functions()) finish(function->body);
   for (const auto& function : module.functions()) classify(function->body);
   collect_entry_checks();
+}
+
+// A few integers given as an input are often sizes: they have names from the start.
+void Rdp::Engine::name_input_elements(const Value& parameter, Known& declared) {
+  constexpr int64_t most = 8;
+  std::optional<Dims> dims = ir::small_dims(declared.type);
+  if (!dims || element_count(*dims) > most) return;
+  if (declared.type.dtype != DType::i64 && declared.type.dtype != DType::i32) return;
+  declared.contents.emplace();
+  for (int64_t k = 0; k < element_count(*dims); ++k)
+    declared.contents->elements.push_back(
+        element_symbol(parameter, declared.type.dtype, static_cast<size_t>(k), parameter.name));
+}
+
+// Symbols are naturals, so a signed element is the difference of its positive and its negative part.
+sym::Expr Rdp::Engine::element_symbol(const Value& value, DType dtype, size_t k, const std::string& hint) {
+  const Region& where = home(value);
+  bool input = &where == main_body_ && value.node == nullptr;
+  auto part = [&](bool negative) {
+    return symbol_for({&value, k, negative ? 3 : 2}, fmt::format("{}_{}{}", hint, k, negative ? "_neg" : ""),
+                      {.kind = input ? SymbolInfo::Kind::input_element : SymbolInfo::Kind::element,
+                       .value = &value,
+                       .node = value.node,
+                       .axis = k,
+                       .negative_part = negative},
+                      where);
+  };
+  sym::Expr positive = part(false);
+  return dtype == DType::boolean || is_unsigned_integer(dtype) ? positive : positive - part(true);
 }
 
 // The declared types of results are a contract: what they say must hold, and it goes backward from there.
@@ -233,6 +263,7 @@ std::optional<std::vector<Known>> Rdp::Engine::run_region(const Node& node, size
   } catch (const Error&) {
     s.entry = Entry::never;
     s.yields.reset();
+    describe_dead(s, outer, std::move(parameters));
     return s.yields;
   }
   try {
@@ -251,6 +282,20 @@ std::optional<std::vector<Known>> Rdp::Engine::run_region(const Node& node, size
     s.yields.reset();
   }
   return s.yields;
+}
+
+// What a region that is never entered would look like: nobody relies on it, but a reader may ask.
+void Rdp::Engine::describe_dead(RegionState& s, RegionState& outer, std::vector<Known> parameters) {
+  bool with_requirements = std::exchange(s.with_requirements, false);
+  s.facts = outer.facts;
+  try {
+    for (size_t i = 0; i < parameters.size() && i < s.region->parameters.size(); ++i)
+      known[s.region->parameters[i].get()] = std::move(parameters[i]);
+    analyse(s);
+  } catch (const Error&) {
+    // It would fail.
+  }
+  s.with_requirements = with_requirements;
 }
 
 std::vector<Known> Rdp::Engine::call(const Node& node, RegionState& outer, std::string_view name,

@@ -60,6 +60,7 @@ class Rdp::Engine {
                                                    bool with_requirements);
   std::vector<ir::Known> call(const ir::Node& node, RegionState& outer, std::string_view function,
                               std::vector<ir::Known> arguments);
+  void describe_dead(RegionState& state, RegionState& outer, std::vector<ir::Known> parameters);
   void forget(const ir::Region& region);
   const std::vector<const ir::Value*>& captured(const ir::Region& region);
 
@@ -75,6 +76,8 @@ class Rdp::Engine {
   void bound(sym::Expr symbol, SymbolInfo& info, const ir::Bounds& bounds, RegionState& state,
              const std::string& source);
   const ir::SymDims& name_dims(const ir::Value& value, size_t rank, RegionState& state, const ir::Node& user);
+  void name_input_elements(const ir::Value& parameter, ir::Known& declared);
+  sym::Expr element_symbol(const ir::Value& value, DType dtype, size_t index, const std::string& hint);
   bool visible(sym::Expr e, const ir::Region& region) const;
   // The region in which a value is defined.
   const ir::Region& home(const ir::Value& value) const;
@@ -131,7 +134,7 @@ class Visit final : public ir::ShapeServices {
   bool operands_are_typed() const;
   void load_results();
   const std::string& source() const;
-  sym::Expr name_element(const ir::Value& value, DType dtype, size_t index, size_t count);
+  sym::Expr name_element(const ir::Value& value, DType dtype, size_t index);
   bool fold();
 
   Rdp::Engine& engine_;

@@ -59,6 +59,31 @@ DimKind Rdp::dim_kind(sym::Expr dim) const {
   return sym::upper_bound(dim, bounds) ? DimKind::bounded : DimKind::unknown;
 }
 
+std::optional<sym::Expr> Rdp::most_elements(const ir::Value& value) const {
+  const ir::Type& type = known(value).type;
+  if (type.dims) {
+    sym::Expr all = engine_->symbols.constant(1);
+    for (sym::Expr e : *type.dims) {
+      if (dim_kind(e) == DimKind::unknown) return std::nullopt;
+      all = all * e;
+    }
+    return all;
+  }
+  if (value.node == nullptr || value.node->regions.empty()) return std::nullopt;
+  // A branch: each result is one of the regions' yields.
+  size_t index = 0;
+  while (value.node->results[index].get() != &value) ++index;
+  std::optional<sym::Expr> most;
+  for (const auto& region : value.node->regions) {
+    if (!region->parameters.empty() || region->yields.size() != value.node->results.size()) return std::nullopt;
+    if (engine_->state(*region).entry != Entry::possible) continue;
+    std::optional<sym::Expr> one = most_elements(*region->yields[index]);
+    if (!one) return std::nullopt;
+    most = most ? sym::max(*most, *one) : *one;
+  }
+  return most;
+}
+
 bool Rdp::shape_determined(const ir::Value& value) const {
   if (value.constant != nullptr) return true;
   const ir::Known& known = engine_->stored(&value);

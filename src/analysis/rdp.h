@@ -90,6 +90,8 @@ class Rdp {
   // Null for a symbol that is not of this analysis.
   const SymbolInfo* symbol(sym::Expr symbol) const;
   DimKind dim_kind(sym::Expr dim) const;
+  // An expression that is never below the number of elements of a tensor, also where arms give it different ranks.
+  std::optional<sym::Expr> most_elements(const ir::Value& value) const;
   // The checks of @main that inputs alone decide, without those that follow from the others.
   const std::vector<Check>& entry_checks() const;
   // The others of @main, made when the run has given a value to their symbols.

@@ -78,7 +78,11 @@ class Reporter {
     ValueReport out{.value = &v, .type = to_string(known.type), .dims = {}, .contents = contents_text(known)};
     if (!known.type.is_tensor() && !known.type.is_unknown()) return out;
     out.ranked = known.type.dims.has_value();
-    if (!out.ranked && counted) ++report_.dims[static_cast<size_t>(DimKind::unknown)];
+    if (!out.ranked) {
+      std::optional<sym::Expr> most = rdp_.most_elements(v);
+      if (most) out.most_elements = sym::to_string(*most);
+      if (counted) ++report_.dims[static_cast<size_t>(most ? DimKind::bounded : DimKind::unknown)];
+    }
     for (sym::Expr e : known.type.dims.value_or(ir::SymDims{})) {
       out.dims.push_back({sym::to_string(e), rdp_.dim_kind(e)});
       if (counted) ++report_.dims[static_cast<size_t>(out.dims.back().kind)];
@@ -140,8 +144,10 @@ std::string value_json(const ValueReport& value) {
   std::vector<std::string> dims;
   for (const DimReport& d : value.dims)
     dims.push_back(fmt::format("{{\"expr\": {}, \"kind\": \"{}\"}}", json_quote(d.text), name(d.kind)));
-  return fmt::format("{{\"name\": {}, \"type\": {}, \"dims\": {}, \"contents\": {}}}", json_quote(value.value->name),
-                     json_quote(value.type), value.ranked ? "[" + join(dims, ", ") + "]" : "null",
+  return fmt::format("{{\"name\": {}, \"type\": {}, \"dims\": {}, \"most_elements\": {}, \"contents\": {}}}",
+                     json_quote(value.value->name), json_quote(value.type),
+                     value.ranked ? "[" + join(dims, ", ") + "]" : "null",
+                     value.most_elements.empty() ? "null" : json_quote(value.most_elements),
                      value.contents.empty() ? "null" : json_quote(value.contents));
 }
 
@@ -203,7 +209,9 @@ std::string table_text(const Report& r) {
                          n.entry == Entry::possible ? "" : n.entry == Entry::never ? " (never entered)" : " (fails)");
     }
     std::vector<std::string> types;
-    for (const ValueReport& v : n.results) types.push_back(v.type + (v.contents.empty() ? "" : " = " + v.contents));
+    for (const ValueReport& v : n.results)
+      types.push_back(v.type + (v.most_elements.empty() ? "" : " of at most " + v.most_elements + " elements") +
+                      (v.contents.empty() ? "" : " = " + v.contents));
     std::string causes;
     for (std::string_view cause : n.causes) causes += (causes.empty() ? "  by " : ", ") + std::string(cause);
     out += fmt::format("{:7}{:<{}}  {:<18} {}{}\n", class_names[static_cast<size_t>(n.cls)], n.name, width,

@@ -193,7 +193,7 @@ std::optional<ir::SymElements> Visit::name_elements(size_t i) {
   ir::Contents contents =
       operand.contents.value_or(ir::Contents{.elements = ir::SymElements(static_cast<size_t>(element_count(*dims)))});
   for (size_t k = 0; k < contents.elements.size(); ++k)
-    if (!contents.elements[k]) contents.elements[k] = name_element(value, operand.type.dtype, k, contents.elements.size());
+    if (!contents.elements[k]) contents.elements[k] = name_element(value, operand.type.dtype, k);
   operand.contents = contents;
   engine_.stored(&value);
   engine_.known[&value].contents = contents;
@@ -203,30 +203,15 @@ std::optional<ir::SymElements> Visit::name_elements(size_t i) {
   return out;
 }
 
-// Symbols are naturals, so a signed element is the difference of its positive and its negative part.
-sym::Expr Visit::name_element(const ir::Value& value, DType dtype, size_t k, size_t count) {
+sym::Expr Visit::name_element(const ir::Value& value, DType dtype, size_t k) {
+  sym::Expr element =
+      engine_.element_symbol(value, dtype, k, value.name.empty() ? std::string(node_.op->name) : value.name);
+  if (dtype != DType::boolean) return element;
+  // It holds wherever the value is seen, from its own region inwards.
   const ir::Region& home = engine_.home(value);
-  bool input = &home == engine_.main_body_ && value.node == nullptr;
-  auto part = [&](bool negative) {
-    std::string hint = value.name.empty() ? std::string(node_.op->name) : value.name;
-    if (count > 1) hint += fmt::format("_{}", k);
-    if (negative) hint += "_neg";
-    return engine_.symbol_for({&value, k, negative ? 3 : 2}, hint,
-                              {.kind = input ? SymbolInfo::Kind::input_element : SymbolInfo::Kind::element,
-                               .value = &value,
-                               .node = value.node,
-                               .axis = k,
-                               .negative_part = negative},
-                              home);
-  };
-  sym::Expr positive = part(false);
-  if (dtype == DType::boolean) {
-    // It holds wherever the value is seen, from its own region inwards.
-    for (RegionState* s = &state_; s != nullptr; s = s->region == &home ? nullptr : s->parent)
-      if (s->facts.add_range(positive, {.lo = 0, .hi = 1}, source())) s->facts_stamp = ++engine_.clock_;
-    return positive;
-  }
-  return is_unsigned_integer(dtype) ? positive : positive - part(true);
+  for (RegionState* s = &state_; s != nullptr; s = s->region == &home ? nullptr : s->parent)
+    if (s->facts.add_range(element, {.lo = 0, .hi = 1}, source())) s->facts_stamp = ++engine_.clock_;
+  return element;
 }
 
 std::optional<std::vector<Known>> Visit::run_region(size_t region, std::vector<Known> parameters, bool tentative,

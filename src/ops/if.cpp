@@ -12,16 +12,18 @@ void eval(EvalContext& e) {
   for (size_t i = 0; i < results.size(); ++i) e.set(i, std::move(results[i]));
 }
 
+// What an arm gives, under the condition that it is taken; nothing if it cannot be.
+std::optional<std::vector<ir::Known>> arm(const ir::ShapeContext& c, size_t region, sym::Expr condition) {
+  return c.services().run_region(region, {}, false, [&](sym::Facts& facts) {
+    if (condition) facts.add_equal(condition, c.constant(region == 0 ? 1 : 0), "the condition of the branch");
+  });
+}
+
 std::vector<Type> forward(const ForwardContext& c) {
   std::optional<ir::SymElements> elements = c.elements(0);
   sym::Expr condition = elements && elements->size() == 1 ? elements->at(0) : sym::Expr();
-  auto arm = [&](size_t region, int64_t value) {
-    return c.services().run_region(region, {}, false, [&](sym::Facts& facts) {
-      if (condition) facts.add_equal(condition, c.constant(value), "the condition of the branch");
-    });
-  };
-  std::optional<std::vector<ir::Known>> then_values = arm(0, 1);
-  std::optional<std::vector<ir::Known>> else_values = arm(1, 0);
+  std::optional<std::vector<ir::Known>> then_values = arm(c, 0, condition);
+  std::optional<std::vector<ir::Known>> else_values = arm(c, 1, condition);
   if (!then_values && !else_values) fail("neither arm can be completed");
   std::vector<Type> types;
   for (size_t i = 0; i < c.result_count(); ++i) {
@@ -32,6 +34,22 @@ std::vector<Type> forward(const ForwardContext& c) {
     c.set_contents(i, known.contents);
   }
   return types;
+}
+
+// Where later nodes need a rank that only one arm gives, that arm is taken.
+void backward(BackwardContext& c) {
+  std::optional<ir::SymElements> condition = c.contents(0);
+  if (!condition || condition->size() != 1 || condition->at(0).is_constant()) return;
+  for (size_t region = 0; region < 2; ++region) {
+    std::optional<std::vector<ir::Known>> values = arm(c, region, condition->at(0));
+    for (size_t i = 0; values && i < c.result_count(); ++i) {
+      const std::optional<SymDims>& given = (*values)[i].type.dims;
+      const std::optional<SymDims>& needed = c.result_dims(i);
+      if (!given || !needed || given->size() == needed->size()) continue;
+      c.equal(condition->at(0), c.constant(region == 0 ? 0 : 1));
+      return;
+    }
+  }
 }
 
 }  // namespace
@@ -47,7 +65,7 @@ OpDef if_op() {
       .dynamism = edo({"cond"}),
       .mapping = Mapping::opaque,
       .forward = forward,
-      .backward = absent("what one arm needs does not hold for the other"),
+      .backward = backward,
       .value = absent("forward gives the contents of the results"),
       .eval = eval,
       .lower = absent("control flow becomes bytecode, not a kernel"),
