@@ -70,11 +70,23 @@ class InputValues {
   std::unordered_map<const ir::Value*, const HostValue*> values_;
 };
 
+// Of two inputs that do not fit, the later one is the odd one out.
+bool comes_before(sym::Expr a, sym::Expr b, const Rdp& rdp) {
+  const ir::Value* first = rdp.symbol(a)->value;
+  const ir::Value* second = rdp.symbol(b)->value;
+  for (const auto& p : rdp.module().main().body.parameters) {
+    if (p.get() == second) return false;
+    if (p.get() == first) return true;
+  }
+  return false;
+}
+
 [[noreturn]] void fail_check(const Check& check, int64_t a, int64_t b, const Rdp& rdp) {
   // The side that is a dim of its own is the one to name first.
   sym::Expr left = check.a;
   sym::Expr right = check.b;
-  bool swapped = place(left, rdp).empty() && (!place(right, rdp).empty() || left.is_constant());
+  bool swapped = place(left, rdp).empty() ? !place(right, rdp).empty() || left.is_constant()
+                                          : !place(right, rdp).empty() && comes_before(left, right, rdp);
   if (swapped) {
     std::swap(left, right);
     std::swap(a, b);
@@ -84,7 +96,7 @@ class InputValues {
                          ? fmt::format("input '{}' dim {} is {}", info->value->name, info->axis, a)
                          : fmt::format("{} is {}", describe(left, rdp), a);
   std::string relation = check.kind == Check::Kind::equal ? "equal" : swapped ? "be at least" : "be at most";
-  std::string limit = right.is_constant()            ? fmt::format("{}", b)
+  std::string limit = right.is_constant()          ? fmt::format("{}", b)
                       : !place(right, rdp).empty() ? fmt::format("{} ({})", place(right, rdp), b)
                                                    : fmt::format("{} = {}", sym::to_string(right), b);
   if (right.is_constant() && check.kind == Check::Kind::equal) relation = "be";
@@ -96,8 +108,8 @@ class InputValues {
 std::string to_string(const Check& check, const Rdp& rdp) {
   if (check.kind == Check::Kind::rank)
     return fmt::format("rank of '{}' == {} ({})", check.value->name, check.rank, reason(check));
-  return fmt::format("{} {} {} ({})", describe(check.a, rdp), check.kind == Check::Kind::equal ? "==" : "<=",
-                     describe(check.b, rdp), reason(check));
+  return fmt::format("{} {} {} ({})", describe(check.a, rdp),
+                     check.kind == Check::Kind::equal ? "==" : "<=", describe(check.b, rdp), reason(check));
 }
 
 void check_inputs(const Rdp& rdp, std::span<const HostValue> inputs) {

@@ -148,9 +148,9 @@ void ClaimChecker::name_elements(const ir::Value& value, const ir::Contents& cla
     if (e) sym::collect_symbols(e, symbols);
     for (sym::Expr s : symbols) {
       const SymbolInfo* info = rdp_.symbol(s);
-      bool element = info != nullptr && (info->kind == SymbolInfo::Kind::element ||
-                                         info->kind == SymbolInfo::Kind::input_element ||
-                                         info->kind == SymbolInfo::Kind::index);
+      bool element =
+          info != nullptr && (info->kind == SymbolInfo::Kind::element ||
+                              info->kind == SymbolInfo::Kind::input_element || info->kind == SymbolInfo::Kind::index);
       if (!element || (info->kind != SymbolInfo::Kind::index && info->value != &value)) continue;
       if (info->kind == SymbolInfo::Kind::index && e != s) continue;
       if (info->axis >= elements.size() || (info->kind == SymbolInfo::Kind::index && value_of(s))) continue;
@@ -184,8 +184,8 @@ void ClaimChecker::contents(const ir::Value& value, const ir::Contents& claimed,
     }
     if (!same)
       violation(fmt::format("element {} of %{}{} is {}, not {}/{} = {}", i, value.name,
-                            value.node ? " of " + value.node->describe() : "", reals[i], *expected,
-                            claimed.denominator, sym::to_string(e)));
+                            value.node ? " of " + value.node->describe() : "", reals[i], *expected, claimed.denominator,
+                            sym::to_string(e)));
   }
 }
 

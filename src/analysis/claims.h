@@ -17,7 +17,7 @@ class ClaimChecker {
   void results(const ir::Node& node, std::span<const HostValue> values);
   void leave(const ir::Region& region);
 
-  size_t checked() const { return checked_; }  // facts that were held against numbers
+  size_t checked() const { return checked_; }                                 // facts that were held against numbers
   const std::vector<std::string>& violations() const { return violations_; }  // the first ones
 
  private:

@@ -40,7 +40,8 @@ NodeClass Rdp::Engine::classify(const Node& node) {
   const ir::OpDef& op = *node.op;
   bool constant_inputs = std::ranges::all_of(node.operands, [&](const Value* v) { return !v || from_shapes(*v); });
   bool plain = op.deterministic && node.regions.empty() && !op.find_attr("callee");
-  if (op.dynamism.cls == DynamismClass::isdo || (plain && constant_inputs)) return {.cls = DynamismClass::isdo, .causes = {}};
+  if (op.dynamism.cls == DynamismClass::isdo || (plain && constant_inputs))
+    return {.cls = DynamismClass::isdo, .causes = {}};
   if (op.dynamism.cls == DynamismClass::isdos) return {.cls = DynamismClass::isdos, .causes = {}};
   std::vector<std::string_view> causes;
   for (size_t i = 0; i < node.operands.size(); ++i) {

@@ -29,7 +29,8 @@ class Chain {
   void line(const std::string& text) { text_ += "      " + text + "\n"; }
 
   static std::string name_of(const ir::Node& node) {
-    return fmt::format("{} ({})", node.source.empty() && !node.results.empty() ? "%" + node.results[0]->name : node.source,
+    return fmt::format("{} ({})",
+                       node.source.empty() && !node.results.empty() ? "%" + node.results[0]->name : node.source,
                        node.op->name);
   }
   static std::string describe(const Place& place) {
@@ -52,7 +53,8 @@ class Chain {
                          origin.node ? name_of(*origin.node) : "the declared result"));
         break;
       }
-      std::optional<Place> from = same_in_operands(*value.node, wanted);
+      std::optional<Place> from = same_in_arms(at, wanted);
+      if (!from) from = same_in_operands(at, wanted);
       if (!from) {
         note_kept(kept);
         computed(at, wanted);
@@ -85,17 +87,34 @@ class Chain {
       line(fmt::format("{}: an input", describe(at)));
   }
 
-  std::optional<Place> same_in_operands(const ir::Node& node, sym::Expr wanted) {
-    if (wanted.is_constant()) return std::nullopt;
+  // A number occurs in many places: it counts only where it stands in the same one.
+  std::optional<Place> same_in_operands(const Place& at, sym::Expr wanted) {
     for (bool element : {false, true}) {
-      for (const ir::Value* operand : node.operands) {
+      for (const ir::Value* operand : at.value->node->operands) {
         if (operand == nullptr) continue;
         const ir::Known& known = rdp_.known(*operand);
         const ir::SymElements& list = element ? (known.contents ? known.contents->elements : none_)
                                               : (known.type.dims ? *known.type.dims : none_);
         for (size_t i = 0; i < list.size(); ++i)
-          if (list[i] == wanted) return Place{operand, i, element};
+          if (list[i] == wanted && (!wanted.is_constant() || (i == at.index && element == at.element)))
+            return Place{operand, i, element};
       }
+    }
+    return std::nullopt;
+  }
+
+  // The result of a branch, as an arm that may be taken yields it.
+  std::optional<Place> same_in_arms(const Place& at, sym::Expr wanted) {
+    const ir::Node& node = *at.value->node;
+    size_t index = 0;
+    while (node.results[index].get() != at.value) ++index;
+    for (const auto& region : node.regions) {
+      if (!region->parameters.empty() || region->yields.size() != node.results.size()) continue;
+      if (rdp_.region(*region).entry != Entry::possible) continue;
+      const ir::Known& known = rdp_.known(*region->yields[index]);
+      const ir::SymElements& list = at.element ? (known.contents ? known.contents->elements : none_)
+                                               : (known.type.dims ? *known.type.dims : none_);
+      if (at.index < list.size() && list[at.index] == wanted) return Place{region->yields[index], at.index, at.element};
     }
     return std::nullopt;
   }

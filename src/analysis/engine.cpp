@@ -48,8 +48,9 @@ void Rdp::Engine::run() {
       sym::collect_symbols((*declared.type.dims)[axis], found);
       for (sym::Expr s : found)
         symbol_infos.try_emplace(
-            s.id(), SymbolInfo{.kind = SymbolInfo::Kind::input_dim, .value = parameter.get(), .axis = axis,
-                               .region = &main.body});
+            s.id(),
+            SymbolInfo{
+                .kind = SymbolInfo::Kind::input_dim, .value = parameter.get(), .axis = axis, .region = &main.body});
     }
     name_input_elements(*parameter, declared);
     known[parameter.get()] = std::move(declared);
@@ -59,8 +60,8 @@ void Rdp::Engine::run() {
   for (const auto& function : module.functions()) {
     auto sites = call_sites_.find(function->name);
     // Claims about a function's values hold for its last analysis only: they serve if there is one call.
-    bool several = function.get() == &main ? sites != call_sites_.end()
-                                           : sites == call_sites_.end() || sites->second.size() != 1;
+    bool several =
+        function.get() == &main ? sites != call_sites_.end() : sites == call_sites_.end() || sites->second.size() != 1;
     if (several) forget(function->body);
   }
   for (const auto& function : module.functions()) finish(function->body);
@@ -304,14 +305,12 @@ std::vector<Known> Rdp::Engine::call(const Node& node, RegionState& outer, std::
   if (function == nullptr) fail("there is no function @{}", name);
   call_sites_[function->name].insert(&node);
   std::vector<Known> unknown;
-  for (const Type& type : function->result_types)
-    unknown.push_back({.type = without_dims(type), .contents = {}});
+  for (const Type& type : function->result_types) unknown.push_back({.type = without_dims(type), .contents = {}});
   bool recursive = function->name == "main" || std::ranges::find(call_stack_, function->name) != call_stack_.end();
   if (recursive) call_sites_[function->name].insert(nullptr);  // other arguments than the first ones
   if (recursive || visits_left_ <= 0 || static_cast<int>(call_stack_.size()) >= max_call_depth) return unknown;
   if (arguments.size() != function->body.parameters.size())
-    fail("function @{} takes {} arguments, but {} are given", name, function->body.parameters.size(),
-         arguments.size());
+    fail("function @{} takes {} arguments, but {} are given", name, function->body.parameters.size(), arguments.size());
   forget(function->body);
   states_.erase(&function->body);
   RegionState& s = state(function->body);
@@ -319,8 +318,7 @@ std::vector<Known> Rdp::Engine::call(const Node& node, RegionState& outer, std::
   s.facts = outer.facts;
   s.with_requirements = outer.with_requirements;
   call_stack_.push_back(function->name);
-  for (size_t i = 0; i < arguments.size(); ++i)
-    known[function->body.parameters[i].get()] = std::move(arguments[i]);
+  for (size_t i = 0; i < arguments.size(); ++i) known[function->body.parameters[i].get()] = std::move(arguments[i]);
   analyse(s);
   call_stack_.pop_back();
   std::vector<Known> results;

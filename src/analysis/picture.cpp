@@ -155,8 +155,8 @@ class Svg {
       boxes_ += fmt::format(
           "<g class=\"n{}\" data-d=\"{}\"><rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"6\" "
           "fill=\"{}\"/><text x=\"{:.0f}\" y=\"{:.0f}\">{}</text></g>",
-          dead ? " dead" : "", escape(details(n)), b.x, b.y, b.width, b.height,
-          colours[static_cast<size_t>(n.cls)], b.x + b.width / 2, b.y + 20, escape(node->op->name));
+          dead ? " dead" : "", escape(details(n)), b.x, b.y, b.width, b.height, colours[static_cast<size_t>(n.cls)],
+          b.x + b.width / 2, b.y + 20, escape(node->op->name));
       for (const auto& inner : node->regions) nodes(*inner);
     }
   }
@@ -229,7 +229,8 @@ std::string dot(const Report& r, const Rdp& rdp) {
 }
 
 std::string html(const Report& r, const Rdp& rdp, const std::string& title) {
-  if (r.nodes.size() > most_nodes) fail("a picture of {} nodes would be too large; --json has them all", r.nodes.size());
+  if (r.nodes.size() > most_nodes)
+    fail("a picture of {} nodes would be too large; --json has them all", r.nodes.size());
   const ir::Region& body = rdp.module().main().body;
   Layout layout(body);
   std::string out = fmt::format(fmt::runtime(page_head), escape(title));

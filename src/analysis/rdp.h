@@ -31,8 +31,8 @@ struct SymbolInfo {
   const ir::Value* value = nullptr;
   const ir::Node* node = nullptr;
   size_t axis = 0;
-  bool negative_part = false;            // elements: the symbol is max(−element, 0), else max(element, 0)
-  const ir::Region* region = nullptr;    // where it has a meaning
+  bool negative_part = false;          // elements: the symbol is max(−element, 0), else max(element, 0)
+  const ir::Region* region = nullptr;  // where it has a meaning
   ir::Bounds bounds = {};
   bool is_input() const { return kind == Kind::input_dim || kind == Kind::input_element; }
 };

@@ -66,8 +66,13 @@ class Reporter {
 
   void add(const ir::Node& node, const std::string& path, Entry entry) {
     const NodeClass& cls = rdp_.node_class(node);
-    NodeReport out{.node = &node, .name = name_of(node), .region = path, .cls = cls.cls, .causes = cls.causes,
-                   .entry = entry, .results = {}};
+    NodeReport out{.node = &node,
+                   .name = name_of(node),
+                   .region = path,
+                   .cls = cls.cls,
+                   .causes = cls.causes,
+                   .entry = entry,
+                   .results = {}};
     for (const auto& result : node.results) out.results.push_back(value(*result, entry == Entry::possible));
     if (entry == Entry::possible) ++report_.classes[static_cast<size_t>(cls.cls)];
     report_.nodes.push_back(std::move(out));
@@ -206,7 +211,9 @@ std::string table_text(const Report& r) {
     if (n.region != region) {
       region = n.region;
       out += fmt::format("-- {}{}\n", region.empty() ? "@main" : region,
-                         n.entry == Entry::possible ? "" : n.entry == Entry::never ? " (never entered)" : " (fails)");
+                         n.entry == Entry::possible ? ""
+                         : n.entry == Entry::never  ? " (never entered)"
+                                                    : " (fails)");
     }
     std::vector<std::string> types;
     for (const ValueReport& v : n.results)
@@ -230,8 +237,8 @@ std::string json(const Report& r, const Rdp& rdp) {
   const ir::Function& main = rdp.module().main();
   std::vector<std::string> inputs;
   for (const auto& p : main.body.parameters)
-    inputs.push_back(fmt::format("{{\"name\": {}, \"type\": {}}}", json_quote(p->name),
-                                 json_quote(to_string(rdp.known(*p).type))));
+    inputs.push_back(
+        fmt::format("{{\"name\": {}, \"type\": {}}}", json_quote(p->name), json_quote(to_string(rdp.known(*p).type))));
   std::vector<std::string> outputs;
   for (size_t i = 0; i < main.body.yields.size(); ++i)
     outputs.push_back(fmt::format("{{\"name\": {}, \"type\": {}}}",

@@ -16,10 +16,10 @@ struct DimReport {
 struct ValueReport {
   const ir::Value* value;
   std::string type;
-  bool ranked = true;            // false: the rank is not known, which counts as one unknown or bounded dim
-  std::string most_elements;     // not ranked: a bound of how many elements there are, where one is known
-  std::vector<DimReport> dims;   // of a tensor
-  std::string contents;          // "[N, 2*S]" where known, else empty
+  bool ranked = true;           // false: the rank is not known, which counts as one unknown or bounded dim
+  std::string most_elements;    // not ranked: a bound of how many elements there are, where one is known
+  std::vector<DimReport> dims;  // of a tensor
+  std::string contents;         // "[N, 2*S]" where known, else empty
 };
 
 struct NodeReport {

@@ -92,9 +92,8 @@ void Visit::backward() {
 }
 
 void Visit::value() {
-  bool small = std::ranges::any_of(node_.results, [&](const auto& result) {
-    return ir::small_dims(engine_.stored(result.get()).type).has_value();
-  });
+  bool small = std::ranges::any_of(
+      node_.results, [&](const auto& result) { return ir::small_dims(engine_.stored(result.get()).type).has_value(); });
   if (!small) return;
   load_operands();
   load_results();
@@ -230,8 +229,8 @@ bool Visit::is_given(sym::Expr e) const {
   sym::collect_symbols(e, symbols);
   return std::ranges::any_of(symbols, [&](sym::Expr s) {
     auto info = engine_.symbol_infos.find(s.id());
-    return info != engine_.symbol_infos.end() && (info->second.kind == SymbolInfo::Kind::element ||
-                                                  info->second.kind == SymbolInfo::Kind::input_element);
+    return info != engine_.symbol_infos.end() &&
+           (info->second.kind == SymbolInfo::Kind::element || info->second.kind == SymbolInfo::Kind::input_element);
   });
 }
 
@@ -246,8 +245,7 @@ ir::Bounds Visit::visible_bounds(sym::Expr e, size_t region) const {
     if (stated && depth < 8) {
       sym::SymbolBounds deeper{.most = [&](sym::Expr s) { return self(s, true, self, depth + 1); },
                                .least = [&](sym::Expr s) { return self(s, false, self, depth + 1); }};
-      std::optional<sym::Expr> found =
-          upper ? sym::upper_bound(stated, deeper) : sym::lower_bound(stated, deeper);
+      std::optional<sym::Expr> found = upper ? sym::upper_bound(stated, deeper) : sym::lower_bound(stated, deeper);
       if (found) return found;
     }
     sym::Range range = facts.range(symbol);

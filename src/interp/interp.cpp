@@ -65,7 +65,8 @@ class Evaluator final : public ir::EvalServices {
     return results;
   }
 
-  std::vector<ir::EmptyResult> infer_region(const ir::Region& region, const std::vector<HostValue>& arguments) override {
+  std::vector<ir::EmptyResult> infer_region(const ir::Region& region,
+                                            const std::vector<HostValue>& arguments) override {
     sym::Context symbols;
     std::vector<ir::Known> parameters;
     for (const HostValue& argument : arguments) parameters.push_back(known_of(argument, symbols));

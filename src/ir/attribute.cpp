@@ -6,10 +6,9 @@
 namespace selkie::ir {
 
 std::string_view name(AttrKind kind) {
-  static constexpr std::array<std::string_view, 10> names{"an integer",         "a float",          "a string",
-                                                         "a list of integers", "a list of floats", "a list of strings",
-                                                         "a tensor",           "a type",           "a function",
-                                                          "symbolic integers"};
+  static constexpr std::array<std::string_view, 10> names{
+      "an integer",        "a float",  "a string", "a list of integers", "a list of floats",
+      "a list of strings", "a tensor", "a type",   "a function",         "symbolic integers"};
   return names[static_cast<size_t>(kind)];
 }
 

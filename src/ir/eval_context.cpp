@@ -80,7 +80,9 @@ class NoServices final : public EvalServices {
  public:
   std::vector<HostValue> run_region(const Region&, std::vector<HostValue>) override { fail("no regions here"); }
   std::vector<HostValue> call(std::string_view, std::vector<HostValue>) override { fail("no functions here"); }
-  std::vector<EmptyResult> infer_region(const Region&, const std::vector<HostValue>&) override { fail("no regions here"); }
+  std::vector<EmptyResult> infer_region(const Region&, const std::vector<HostValue>&) override {
+    fail("no regions here");
+  }
   const Module& module() const override { fail("no data types here"); }
   std::mt19937_64& random() override { fail("no random numbers here"); }
   const RunLimits& limits() const override { return limits_; }

@@ -5,7 +5,8 @@ namespace {
 
 class Inference {
  public:
-  Inference(const std::function<Known(const Value&)>& outer, sym::Context& symbols) : outer_(outer), symbols_(symbols) {}
+  Inference(const std::function<Known(const Value&)>& outer, sym::Context& symbols)
+      : outer_(outer), symbols_(symbols) {}
 
   std::vector<Known> run(const Region& region, std::vector<Known> parameters);
   Known read(const Value* value) {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/support/dims.h"
 #include "ops/support/head_dims.h"
 #include "ops/support/record.h"
-#include "ops/support/dims.h"
 
 namespace selkie::ops {
 namespace {

@@ -45,7 +45,10 @@ OpDef gather_elements_op() {
       .dynamism = isdos(),
       .mapping = Mapping::shuffle,
       .forward = [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(c.dtype(0), c.dims(1))}; },
-      .backward = [](BackwardContext& c) { if (c.result_dims(0)) c.set_dims(1, *c.result_dims(0)); },
+      .backward =
+          [](BackwardContext& c) {
+            if (c.result_dims(0)) c.set_dims(1, *c.result_dims(0));
+          },
       .value = value_by_moving,
       .eval = eval,
       .lower = later::cpu,

@@ -33,8 +33,8 @@ void eval(EvalContext& e) {
   for (size_t i = 0; i < carried.size(); ++i) e.set(i, carried[i]);
   for (size_t i = 0; i < scans; ++i) {
     size_t yield = 1 + carried.size() + i;
-    e.set(carried.size() + i, outputs[i].empty() ? empty_output(empty[yield], body.yields[yield]->type, 0)
-                                                 : stack(outputs[i], 0));
+    e.set(carried.size() + i,
+          outputs[i].empty() ? empty_output(empty[yield], body.yields[yield]->type, 0) : stack(outputs[i], 0));
   }
 }
 

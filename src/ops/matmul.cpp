@@ -20,7 +20,9 @@ OpDef matmul_op() {
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
       .forward =
-          [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(c.dtype(0), matmul_dims(c, c.dims(0), c.dims(1)))}; },
+          [](const ForwardContext& c) {
+            return std::vector<Type>{Type::tensor(c.dtype(0), matmul_dims(c, c.dims(0), c.dims(1)))};
+          },
       .backward = [](BackwardContext& c) { matmul_backward(c, 0, 1); },
       .value = absent("products of matrices do not occur in shape arithmetic"),
       .eval = [](EvalContext& e) { e.set(0, matmul(e.tensor(0), e.tensor(1))); },

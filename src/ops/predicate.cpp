@@ -56,9 +56,7 @@ OpDef logical_not() {
   op.doc = "¬x";
   op.operands = {{"x", bool_tensor}};
   op.results = {{"y", bool_tensor}};
-  op.value = [](ValueContext& c) {
-    value_elementwise(c, [](std::span<const sym::Expr> x) { return negation(x[0]); });
-  };
+  op.value = [](ValueContext& c) { value_elementwise(c, [](std::span<const sym::Expr> x) { return negation(x[0]); }); };
   op.eval = [](EvalContext& e) {
     e.set(0, map_elements<uint64_t>(e.tensor(0), DType::boolean, [](uint64_t v) { return v ^ 1; }));
   };

@@ -45,7 +45,8 @@ std::vector<Type> forward(const ForwardContext& c) {
   }
   // Numbers that are no integers: the reference counts them.
   if (!count && c.rationals(0) && c.rationals(1) && c.rationals(2)) {
-    std::optional<Tensor> first = ir::tensor_of(c.known(0)), last = ir::tensor_of(c.known(1)), step = ir::tensor_of(c.known(2));
+    std::optional<Tensor> first = ir::tensor_of(c.known(0)), last = ir::tensor_of(c.known(1)),
+                          step = ir::tensor_of(c.known(2));
     if (first && last && step) {
       std::vector<HostValue> operands{*first, *last, *step};
       EvalContext e(c.op(), c.node()->attrs, operands, 1, ir::no_services());

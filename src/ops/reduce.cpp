@@ -24,7 +24,7 @@ struct Row {
   // Exact folds for 64-bit integers, where double would round; null if the result is not an integer by nature.
   int64_t (*integer)(int64_t, int64_t) = nullptr;
   uint64_t (*natural)(uint64_t, uint64_t) = nullptr;
-  bool shifted_exp = false;  // log Σ exp: subtract the maximum first
+  bool shifted_exp = false;                               // log Σ exp: subtract the maximum first
   sym::Expr (*symbolic)(sym::Expr, sym::Expr) = nullptr;  // for shape arithmetic
 };
 

@@ -21,7 +21,8 @@ int64_t what_is_left(const Tensor& data, const std::vector<int64_t>& dims, int64
     int64_t rest = 1;
     for (int64_t d : of) {
       if (d == 0) ++zeros;
-      if (d > 0 && __builtin_mul_overflow(rest, d, &rest)) fail("a tensor of shape {} has too many elements", to_string(of));
+      if (d > 0 && __builtin_mul_overflow(rest, d, &rest))
+        fail("a tensor of shape {} has too many elements", to_string(of));
     }
     return std::pair(zeros, rest);
   };
@@ -77,7 +78,8 @@ sym::Expr given_dim(const ForwardContext& c, sym::Expr element, size_t i) {
   if (c.proves_equal(element, old)) return element;
   // An element that happens to be 0 keeps the data's dim. Only where that is 0, too, is the element the dim.
   sym::Expr kept = (1 - sym::min(element, 1)) * old;
-  if (kept.constant() == 0 || c.services().require_less_equal(kept, c.constant(0), "a dim of 0 in a shape keeps the old one"))
+  if (kept.constant() == 0 ||
+      c.services().require_less_equal(kept, c.constant(0), "a dim of 0 in a shape keeps the old one"))
     return element;
   return element + kept;
 }
@@ -88,13 +90,17 @@ sym::Expr left_of_nothing(const ForwardContext& c, const SymDims& dims, size_t i
   int64_t zeros = 0;
   for (sym::Expr d : *c.dims(0)) {
     if (!d.constant()) return c.unknown(0, inferred);
-    if (*d.constant() == 0) ++zeros;
-    else left = left * d;
+    if (*d.constant() == 0)
+      ++zeros;
+    else
+      left = left * d;
   }
   for (sym::Expr d : dims) {
     if (!d.constant()) return c.unknown(0, inferred);
-    if (*d.constant() == 0) --zeros;
-    else left = sym::floordiv(left, d);
+    if (*d.constant() == 0)
+      --zeros;
+    else
+      left = sym::floordiv(left, d);
   }
   return zeros == 0 ? left : c.constant(0);
 }

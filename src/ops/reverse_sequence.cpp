@@ -1,6 +1,6 @@
 // ReverseSequence: the first elements of each batch entry in reverse order.
-#include "ops/support/record.h"
 #include "ops/support/dims.h"
+#include "ops/support/record.h"
 
 namespace selkie::ops {
 namespace {

@@ -1,8 +1,8 @@
 // RotaryEmbedding: pairs of elements of each head, rotated by an angle that depends on the position.
 #include "ops/support/attention.h"
+#include "ops/support/dims.h"
 #include "ops/support/head_dims.h"
 #include "ops/support/record.h"
-#include "ops/support/dims.h"
 #include "ops/support/rotary.h"
 
 namespace selkie::ops {

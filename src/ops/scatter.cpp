@@ -2,8 +2,8 @@
 #include "ops/support/scatter.h"
 
 #include "ops/support/blank.h"
-#include "ops/support/nd_index.h"
 #include "ops/support/dims.h"
+#include "ops/support/nd_index.h"
 
 namespace selkie::ops {
 namespace {

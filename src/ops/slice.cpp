@@ -78,7 +78,9 @@ sym::Expr count_of(const ForwardContext& c, sym::Expr start, sym::Expr end, int6
   sym::Expr last = place(end, low, high);
   sym::Expr length = step > 0 ? last - first : first - last;
   if (!is_natural(c, length)) length = sym::max(length, 0);
-  int64_t stride = step > 0 ? step : step == std::numeric_limits<int64_t>::min() ? std::numeric_limits<int64_t>::max() : -step;
+  int64_t stride = step > 0                                      ? step
+                   : step == std::numeric_limits<int64_t>::min() ? std::numeric_limits<int64_t>::max()
+                                                                 : -step;
   return sym::ceildiv(length, stride);
 }
 

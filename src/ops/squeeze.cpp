@@ -38,12 +38,10 @@ std::vector<Type> forward_squeeze(const ForwardContext& c) {
   std::optional<std::vector<int64_t>> axes = c.numbers(1);
   // Without axes the rank depends on which dims are 1.
   bool decided = c.has(1) ? axes.has_value()
-                          : c.dims(0) && std::all_of(c.dims(0)->begin(), c.dims(0)->end(), [&](sym::Expr d) {
-                              return d.is_constant() || c.excludes(d, 1);
-                            });
+                          : c.dims(0) && std::all_of(c.dims(0)->begin(), c.dims(0)->end(),
+                                                     [&](sym::Expr d) { return d.is_constant() || c.excludes(d, 1); });
   if (!c.dims(0) || !decided) return {Type::tensor(c.dtype(0))};
-  return {
-      Type::tensor(c.dtype(0), squeezed(*c.dims(0), axes, [&](sym::Expr d) { return !c.excludes(d, 1); }))};
+  return {Type::tensor(c.dtype(0), squeezed(*c.dims(0), axes, [&](sym::Expr d) { return !c.excludes(d, 1); }))};
 }
 
 std::vector<Type> forward_unsqueeze(const ForwardContext& c) {

@@ -1,6 +1,6 @@
 // TensorScatter: an update written into a cache at a position per batch entry.
-#include "ops/support/record.h"
 #include "ops/support/dims.h"
+#include "ops/support/record.h"
 
 namespace selkie::ops {
 namespace {

@@ -98,8 +98,8 @@ std::vector<Type> forward(const ForwardContext& c) {
     if (axis == nullptr)
       for (sym::Expr d : *c.dims(0)) places = places * d;
     else
-      places = (*c.dims(0))[static_cast<size_t>(
-          normalize_axis(std::get<int64_t>(*axis), static_cast<int64_t>(c.rank(0))))];
+      places =
+          (*c.dims(0))[static_cast<size_t>(normalize_axis(std::get<int64_t>(*axis), static_cast<int64_t>(c.rank(0))))];
   }
   sym::Expr count = c.unknown(1, 0, {.least = {}, .most = places});
   Type list = Type::tensor(DType::i64, SymDims{count});

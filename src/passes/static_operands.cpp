@@ -47,7 +47,8 @@ class Writer {
         if (k >= node.op->operands.size() || !known(node, k)) return false;
         together.push_back(k);
       }
-      if (std::ranges::any_of(node.op->results, [&](const ir::Result& r) { return r.type.name == variable; })) return false;
+      if (std::ranges::any_of(node.op->results, [&](const ir::Result& r) { return r.type.name == variable; }))
+        return false;
     }
     for (size_t k : together) write(node, k);
     return true;

@@ -59,8 +59,9 @@ class Bounder {
     if (!is_positive(divisor.range())) return std::nullopt;
     std::optional<Expr> above = bound(node->operands()[0], upper);
     // A natural dividend falls with its divisor.
-    std::optional<Expr> below =
-        is_natural(node->operands()[0]->range()) || divisor.is_constant() ? bound(divisor.node(), !upper) : std::nullopt;
+    std::optional<Expr> below = is_natural(node->operands()[0]->range()) || divisor.is_constant()
+                                    ? bound(divisor.node(), !upper)
+                                    : std::nullopt;
     if (!above || !below || !is_positive(below->range())) return std::nullopt;
     return floordiv(*above, *below);
   }

@@ -99,8 +99,8 @@ std::string bound_text(Expr e, const Range& range) {
 Expr Facts::simplify(Expr e) const { return Simplifier(*this).simplify(e.node()); }
 Range Facts::range(Expr e) const { return Simplifier(*this).range(simplify(e).node()); }
 
-std::optional<std::string> Facts::violated(
-    const std::function<std::optional<int64_t>(std::string_view name)>& binding, size_t& checked) const {
+std::optional<std::string> Facts::violated(const std::function<std::optional<int64_t>(std::string_view name)>& binding,
+                                           size_t& checked) const {
   for (const Definition& fact : definitions_) {
     std::optional<int64_t> key = fact.alive ? evaluate(fact.key, binding) : std::nullopt;
     std::optional<int64_t> value = key ? evaluate(fact.value, binding) : std::nullopt;

@@ -7,6 +7,7 @@
 #include <random>
 #include <sstream>
 
+#include "analysis/checks.h"
 #include "base/convert.h"
 #include "interp/interp.h"
 #include "onnx/import.h"
@@ -54,6 +55,8 @@ Outcome try_model(std::string_view bytes) {
     auto module = onnx::import_bytes(bytes, ops::op_set(), "no such folder");
     std::vector<HostValue> inputs;
     for (const auto& p : module->main().body.parameters) inputs.push_back(input_for(p->type));
+    analysis::Rdp rdp(*module);
+    analysis::check_inputs(rdp, inputs);
     interp::Options options{.limits = {.loop_trips = 100, .call_depth = 50, .sequence_items = 1000},
                             .memory_limit = int64_t{1} << 26};
     interp::run(*module, std::move(inputs), options);

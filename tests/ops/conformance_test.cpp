@@ -194,7 +194,8 @@ TEST_P(Operator, ForwardFindsTheShape) {
     for (size_t i = 0; i < sample.operands.size(); ++i) {
       const ir::Operand* record = ir::operand_record(op.operands, i);
       bool cause = std::ranges::find(op.dynamism.causes, record->name) != op.dynamism.causes.end();
-      decided = decided && (sample.operands[i].absent || (sample.operands[i].dtype && (!cause || sample.operands[i].has_contents)));
+      decided = decided && (sample.operands[i].absent ||
+                            (sample.operands[i].dtype && (!cause || sample.operands[i].has_contents)));
     }
     if (!decided) continue;
     SCOPED_TRACE(fmt::format("{} {}", op.name, sample.rest));

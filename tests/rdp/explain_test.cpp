@@ -1,6 +1,6 @@
-// What RDP says about small modules, as text. A file tests/rdp/golden/NAME.sk holds a module and, after `// expect:`, the
-// summary and table of `selkie explain`; fail_NAME.sk a module that the analysis must refuse, with a part of the message
-// after `// error:` in its first line. SELKIE_UPDATE=1 rewrites expectations.
+// What RDP says about small modules, as text. A file tests/rdp/golden/NAME.sk holds a module and, after `// expect:`,
+// the summary and table of `selkie explain`; fail_NAME.sk a module that the analysis must refuse, with a part of the
+// message after `// error:` in its first line. SELKIE_UPDATE=1 rewrites expectations.
 #include <gtest/gtest.h>
 
 #include <algorithm>

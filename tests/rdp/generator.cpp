@@ -67,7 +67,10 @@ class Generator {
     for (const char* name : {"A", "B", "C", "D"}) symbols[name] = sizes[pick(random_, std::size(sizes))];
     int64_t count = 2 + pick(random_, 3);
     for (int64_t i = 0; i < count; ++i) {
-      DType dtype = i == 0 ? DType::f32 : chance(random_, 60) ? DType::f32 : chance(random_, 80) ? DType::i64 : DType::boolean;
+      DType dtype = i == 0                ? DType::f32
+                    : chance(random_, 60) ? DType::f32
+                    : chance(random_, 80) ? DType::i64
+                                          : DType::boolean;
       Dims dims;
       ir::SymDims declared;
       int64_t rank = dtype == DType::i64 && chance(random_, 70) ? pick(random_, 2) : pick(random_, 4);
@@ -75,7 +78,9 @@ class Generator {
         auto at = symbols.begin();
         std::advance(at, pick(random_, 4));
         bool named = chance(random_, 65) && !(dtype == DType::i64 && rank == 1);
-        int64_t size = named ? at->second : dtype == DType::i64 ? 1 + pick(random_, 3) : sizes[pick(random_, std::size(sizes))];
+        int64_t size = named                 ? at->second
+                       : dtype == DType::i64 ? 1 + pick(random_, 3)
+                                             : sizes[pick(random_, std::size(sizes))];
         dims.push_back(size);
         bool constant = !named && chance(random_, 60);
         declared.push_back(named      ? module_->symbols().symbol(at->first)
@@ -299,7 +304,8 @@ class Generator {
         break;
       }
       case 4:
-        if (const Entry* y = any([&](const Entry& e) { return e.dtype() == DType::f32 && e.rank() == rank; }); y && rank)
+        if (const Entry* y = any([&](const Entry& e) { return e.dtype() == DType::f32 && e.rank() == rank; });
+            y && rank)
           add("concat", {x->value, y->value}, attr("axis", axis - (chance(random_, 30) ? rank : 0)));
         break;
       case 5:
@@ -344,11 +350,14 @@ class Generator {
         break;
       case 16:
         if (rank == 1)
-          if (const Entry* s = any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 1 && e.tensor().count() == 1; }))
+          if (const Entry* s = any(
+                  [](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 1 && e.tensor().count() == 1; }))
             add("tile", {x->value, s->value});
         break;
       case 17:
-        if (const Entry* k = any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 1 && e.tensor().count() == 1; }); k && rank)
+        if (const Entry* k =
+                any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 1 && e.tensor().count() == 1; });
+            k && rank)
           add("top_k", {x->value, k->value}, attr("axis", axis), 2);
         break;
       case 18:
@@ -357,7 +366,8 @@ class Generator {
         break;
       case 19:
         if (const Entry* n = scalar(); n && n->rank() == 0)
-          add("range", {constant(Tensor::scalar_i64(pick(random_, 3))), n->value, constant(Tensor::scalar_i64(1 + pick(random_, 2)))});
+          add("range", {constant(Tensor::scalar_i64(pick(random_, 3))), n->value,
+                        constant(Tensor::scalar_i64(1 + pick(random_, 2)))});
         break;
       case 20:
         if (rank == 3 && x->tensor().dim(1) > 0) convolution(*x);
@@ -408,7 +418,8 @@ class Generator {
   void slice(const Entry& x, int64_t axis) {
     Value* start = list({pick(random_, 4) - 2});
     Value* end = list({chance(random_, 40) ? int64_t{9223372036854775807} : pick(random_, 6) - 2});
-    const Entry* symbolic = any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 1 && e.tensor().count() == 1; });
+    const Entry* symbolic =
+        any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 1 && e.tensor().count() == 1; });
     if (symbolic && chance(random_, 50)) (chance(random_, 50) ? start : end) = symbolic->value;
     int64_t step = chance(random_, 70) ? 1 : chance(random_, 50) ? 2 : -1;
     add("slice", {x.value, start, end, list({axis}), list({step})});
@@ -490,7 +501,8 @@ class Generator {
     Value* initial = state->value;
     Value* initial_count = counter->value;
     const Entry* limit = any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 0; });
-    Value* trips = limit != nullptr && chance(random_, 60) ? limit->value : constant(Tensor::scalar_i64(pick(random_, 4)));
+    Value* trips =
+        limit != nullptr && chance(random_, 60) ? limit->value : constant(Tensor::scalar_i64(pick(random_, 4)));
     bool scan = chance(random_, 30) && state->rank() > 0;
     Taken taken = take(depth);
     auto body = std::make_unique<ir::Region>();
@@ -501,8 +513,10 @@ class Generator {
       go_on = body->add_parameter("go", Type::tensor(DType::boolean, ir::SymDims{}));
     }
     parameters[initial] = body->add_parameter("s", Type{});
-    if (!parameters.contains(initial_count)) parameters[initial_count] = body->add_parameter("n", Type{});
-    else body->add_parameter("n", Type{});
+    if (!parameters.contains(initial_count))
+      parameters[initial_count] = body->add_parameter("n", Type{});
+    else
+      body->add_parameter("n", Type{});
     const Entry* next = yield_of(taken, DType::f32);
     const Entry* count = yield_of(taken, DType::i64);
     const Entry* output = yield_of(taken, DType::f32);

@@ -20,7 +20,8 @@ std::string describe(const RandomProgram& program, uint64_t seed) {
   return fmt::format("seed {}\n{}", seed, ir::print(*program.module));
 }
 
-// One run with claims held against it. A run that entry checks refuse must fail, unless the check is the analysis's own.
+// One run with claims held against it. A run that entry checks refuse must fail, unless the check is the analysis's
+// own.
 void check_run(const RandomProgram& program, const analysis::Rdp& rdp, std::vector<HostValue> inputs, Totals& totals,
                uint64_t seed) {
   std::string refusal;
@@ -44,11 +45,13 @@ void check_run(const RandomProgram& program, const analysis::Rdp& rdp, std::vect
   }
   bool own_check = std::ranges::any_of(rdp.region(program.module->main().body).checks,
                                        [](const analysis::Check& check) { return !check.why.empty(); });
-  EXPECT_TRUE(refusal.empty() || own_check) << "refused a run that succeeds: " << refusal << "\n" << describe(program, seed);
+  EXPECT_TRUE(refusal.empty() || own_check) << "refused a run that succeeds: " << refusal << "\n"
+                                            << describe(program, seed);
   if (!refusal.empty()) return;
   ++totals.runs;
   totals.facts += claims.checked();
-  for (const std::string& violation : claims.violations()) ADD_FAILURE() << violation << "\n" << describe(program, seed);
+  for (const std::string& violation : claims.violations())
+    ADD_FAILURE() << violation << "\n" << describe(program, seed);
 }
 
 void check_programs(uint64_t seed, int count, Totals& totals) {

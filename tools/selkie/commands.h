@@ -24,7 +24,6 @@ void add_verify(CLI::App& app, Action& action);
 // A model from a file: ONNX, or text IR if the name ends in .sk.
 std::unique_ptr<ir::Module> load_model(const std::string& path);
 
-
 // Fails unless the target is one that this build has.
 void check_target(const std::string& target);
 

@@ -21,7 +21,8 @@ struct Options {
 void add_dims(ir::Function& main, const std::string& text) {
   std::string fact = text;
   size_t equals = fact.find('=');
-  bool plain = equals != std::string::npos && equals > 0 && fact.find_first_of("<>%=", equals + 1) == std::string::npos &&
+  bool plain = equals != std::string::npos && equals > 0 &&
+               fact.find_first_of("<>%=", equals + 1) == std::string::npos &&
                std::string_view("<>!=").find(fact[equals - 1]) == std::string_view::npos;
   if (plain) fact.insert(equals, "=");
   main.facts.add(fact, "--dims");
@@ -45,8 +46,7 @@ int explain_node(const analysis::Report& report, const analysis::Rdp& rdp, const
     for (const analysis::ValueReport& v : n.results) named = named || v.value->name == wanted;
     if (!named) continue;
     found = true;
-    fmt::print("{} ({}){}: {}\n", n.name, n.node->op->name, n.region.empty() ? "" : " in " + n.region,
-               ir::name(n.cls));
+    fmt::print("{} ({}){}: {}\n", n.name, n.node->op->name, n.region.empty() ? "" : " in " + n.region, ir::name(n.cls));
     for (std::string_view cause : n.causes) fmt::print("  its shape depends on the values of '{}'\n", cause);
     fmt::print("{}", analysis::derivation(rdp, n));
   }
@@ -79,7 +79,8 @@ void add_explain(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("explain", "Show what is known of a model's shapes before it runs, and why");
   command->add_option("MODEL", options->model, "An ONNX model, or text IR (.sk)")->required();
   command->add_option("NODE", options->node, "A node or value: show how each of its dims came about");
-  command->add_option("--dims", options->dims, "A fact about dims: 'N=4', 'S in 1..512', 'H % 32 == 0'; may be repeated");
+  command->add_option("--dims", options->dims,
+                      "A fact about dims: 'N=4', 'S in 1..512', 'H % 32 == 0'; may be repeated");
   command->add_flag("--summary", options->summary, "Only the summary, without the table of nodes");
   command->add_flag("--json", options->json, "Machine-readable output");
   command->add_option("--dot", options->dot, "Write the graph for Graphviz to this file ('-': standard output)");

@@ -7,6 +7,7 @@
 #include "analysis/checks.h"
 #include "base/convert.h"
 #include "base/text.h"
+#include "checked_run.h"
 #include "commands.h"
 #include "inputs.h"
 #include "interp/bind.h"
@@ -25,6 +26,7 @@ struct Options {
   int64_t memory_limit = 0;
   int64_t trip_limit = ir::RunLimits{}.loop_trips;
   bool path = false;
+  bool facts = false;
   bool json = false;
 };
 
@@ -135,7 +137,15 @@ int run(const Options& options) {
                       .memory_limit = options.memory_limit,
                       .path = &path};
   auto start = std::chrono::steady_clock::now();
-  std::vector<HostValue> outputs = interp::run(*module, std::move(inputs), how);
+  size_t facts = 0;
+  std::vector<HostValue> outputs;
+  if (options.facts) {
+    CheckedRun checked(*module);
+    outputs = checked.run(std::move(inputs), how);
+    facts = checked.facts();
+  } else {
+    outputs = interp::run(*module, std::move(inputs), how);
+  }
   double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (!options.output.empty()) write_outputs(options.output, main, outputs);
   if (options.json) {
@@ -148,6 +158,7 @@ int run(const Options& options) {
   }
   for (size_t i = 0; i < outputs.size(); ++i)
     fmt::print("{}: {}{}\n", main.result_names[i], outputs[i].describe(), summary(outputs[i]));
+  if (options.facts) fmt::print("facts: {} of the analysis held\n", facts);
   if (options.path) fmt::print("path: {}\n", describe_path(path));
   fmt::print("time: {:.3f} ms (reference evaluator)\n", ms);
   return 0;
@@ -168,6 +179,7 @@ void add_run(CLI::App& app, Action& action) {
                       "Bytes that tensors may hold together (default: four fifths of the machine's)");
   command->add_option("--trip-limit", options->trip_limit, "Trips that one loop may run");
   command->add_flag("--path", options->path, "Print which branches and loops ran");
+  command->add_flag("--facts", options->facts, "Hold what 'selkie explain' claims against the run");
   command->add_flag("--json", options->json, "Machine-readable output");
   command->callback([=, &action] { action = [=] { return run(*options); }; });
 }

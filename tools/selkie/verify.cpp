@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "analysis/checks.h"
-#include "analysis/claims.h"
 #include "base/convert.h"
 #include "base/text.h"
+#include "checked_run.h"
 #include "commands.h"
 #include "compare.h"
 #include "interp/interp.h"
@@ -94,49 +93,6 @@ std::vector<HostValue> read_all(const fs::path& folder, std::string_view kind,
   }
 }
 
-// Runs a model while two analyses are held against it: one of the model as declared, one with a symbol for every dim of
-// its inputs. Adds to `facts` how many claims were checked.
-class CheckedRun {
- public:
-  explicit CheckedRun(ir::Module& module) : module_(module) {
-    analyses_.emplace_back(module);
-    for (const auto& p : module.main().body.parameters)
-      for (size_t i = 0; p->type.dims && i < p->type.dims->size(); ++i)
-        (*p->type.dims)[i] = module.symbols().fresh(fmt::format("{}_{}", p->name, i));
-    analyses_.emplace_back(module);
-  }
-
-  std::vector<HostValue> run(std::vector<HostValue> inputs, interp::Options how) {
-    std::vector<analysis::ClaimChecker> checkers;
-    for (const analysis::Rdp& rdp : analyses_) {
-      analysis::check_inputs(rdp, inputs);
-      checkers.emplace_back(rdp);
-    }
-    how.observer = [&](const ir::Node& node, auto results) {
-      for (auto& c : checkers) c.results(node, results);
-    };
-    how.on_enter = [&](const ir::Region& region, auto arguments) {
-      for (auto& c : checkers) c.enter(region, arguments);
-    };
-    how.on_leave = [&](const ir::Region& region) {
-      for (auto& c : checkers) c.leave(region);
-    };
-    std::vector<HostValue> outputs = interp::run(module_, std::move(inputs), how);
-    for (const auto& c : checkers) {
-      facts_ += c.checked();
-      if (!c.violations().empty()) fail("a claim of the analysis does not hold: {}", c.violations()[0]);
-    }
-    return outputs;
-  }
-
-  size_t facts() const { return facts_; }
-
- private:
-  ir::Module& module_;
-  std::vector<analysis::Rdp> analyses_;
-  size_t facts_ = 0;
-};
-
 // The number of facts that were checked if the case passes, else "differs: …" or "error: …".
 std::string run_case(const Case& c, const Options& options) {
   try {
@@ -147,9 +103,7 @@ std::string run_case(const Case& c, const Options& options) {
     for (const auto& p : main.body.parameters) declared.push_back(p->type);
     CheckedRun checked(*module);
     static const ir::Type unknown;
-    auto input_type = [&](size_t i) -> const ir::Type& {
-      return i < declared.size() ? declared[i] : unknown;
-    };
+    auto input_type = [&](size_t i) -> const ir::Type& { return i < declared.size() ? declared[i] : unknown; };
     auto output_type = [&](size_t i) -> const ir::Type& {
       return i < main.result_types.size() ? main.result_types[i] : unknown;
     };
@@ -210,8 +164,9 @@ int verify(const Options& options) {
     for (const Failure& f : failures)
       list += fmt::format("{}{{\"case\": {}, \"reason\": {}}}", list.empty() ? "" : ", ", json_quote(f.name),
                           json_quote(f.reason));
-    fmt::print("{{\"total\": {}, \"passed\": {}, \"differs\": {}, \"errors\": {}, \"facts\": {}, \"failures\": [{}]}}\n",
-               cases.size(), passed, differs, failures.size() - differs, facts, list);
+    fmt::print(
+        "{{\"total\": {}, \"passed\": {}, \"differs\": {}, \"errors\": {}, \"facts\": {}, \"failures\": [{}]}}\n",
+        cases.size(), passed, differs, failures.size() - differs, facts, list);
   } else {
     for (const Failure& f : failures) fmt::print("{}: {}\n", f.name, f.reason);
     fmt::print("{} cases: {} passed, {} differ, {} errors; {} facts of the analysis held\n", cases.size(), passed,

@@ -1,10 +1,10 @@
 // Attention of com.microsoft.
 #include "ops/support/blank.h"
+#include "ops/support/dims.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/fused_attention.h"
 #include "ops/support/gemm.h"
 #include "ops/support/head_dims.h"
-#include "ops/support/dims.h"
 
 namespace selkie::ops {
 namespace {

@@ -3,8 +3,8 @@
 #include <numbers>
 
 #include "ops/support/blank.h"
-#include "ops/support/elementwise.h"
 #include "ops/support/dims.h"
+#include "ops/support/elementwise.h"
 
 namespace selkie::ops {
 namespace {

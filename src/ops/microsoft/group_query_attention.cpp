@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "ops/support/blank.h"
+#include "ops/support/dims.h"
 #include "ops/support/fused_attention.h"
 #include "ops/support/head_dims.h"
-#include "ops/support/dims.h"
 #include "ops/support/rotary.h"
 
 namespace selkie::ops {

@@ -1,8 +1,8 @@
 // LayerNormalization, SkipLayerNormalization and EmbedLayerNormalization of com.microsoft.
 #include "ops/support/blank.h"
+#include "ops/support/dims.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/moments.h"
-#include "ops/support/dims.h"
 
 namespace selkie::ops {
 namespace {

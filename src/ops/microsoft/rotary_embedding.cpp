@@ -1,7 +1,7 @@
 // RotaryEmbedding of com.microsoft.
 #include "ops/support/blank.h"
-#include "ops/support/head_dims.h"
 #include "ops/support/dims.h"
+#include "ops/support/head_dims.h"
 #include "ops/support/rotary.h"
 
 namespace selkie::ops {

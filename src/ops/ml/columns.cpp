@@ -1,8 +1,8 @@
 // Columns of features of ai.onnx.ml: ArrayFeatureExtractor picks them, FeatureVectorizer joins them, OneHotEncoder
 // makes them.
 #include "ops/support/blank.h"
-#include "ops/support/ml.h"
 #include "ops/support/dims.h"
+#include "ops/support/ml.h"
 
 namespace selkie::ops {
 namespace {

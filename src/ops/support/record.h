@@ -4,8 +4,8 @@
 
 #include "base/convert.h"
 #include "ir/eval_context.h"
-#include "ir/shape_context.h"
 #include "ir/op_def.h"
+#include "ir/shape_context.h"
 #include "ops/support/shape.h"
 #include "ops/support/transfer.h"
 #include "ops/support/upgrades.h"

@@ -194,8 +194,7 @@ namespace {
 sym::Expr broadcast_dim(const ir::ShapeContext& c, sym::Expr x, sym::Expr y) {
   if (x.constant() == 1 || x == y) return y;
   if (y.constant() == 1) return x;
-  if (x.constant() && y.constant())
-    fail("dims {} and {} do not broadcast", *x.constant(), *y.constant());
+  if (x.constant() && y.constant()) fail("dims {} and {} do not broadcast", *x.constant(), *y.constant());
   if (x.constant() || y.constant()) {
     // The other one is either the same or 1.
     return x.constant() ? x : y;

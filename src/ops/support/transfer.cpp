@@ -93,8 +93,7 @@ struct Pool {
       int64_t denominator = std::lcm(all.denominator, contents->denominator);
       for (Expr& e : all.elements)
         if (e) e = e * (denominator / all.denominator);
-      for (Expr e : contents->elements)
-        all.elements.push_back(e ? e * (denominator / contents->denominator) : e);
+      for (Expr e : contents->elements) all.elements.push_back(e ? e * (denominator / contents->denominator) : e);
       all.denominator = denominator;
       all.rounded = all.rounded || contents->rounded;
     }
@@ -126,8 +125,8 @@ void value_by_moving(ValueContext& c) {
   std::vector<HostValue> results;
   try {
     static const ir::Attributes none;
-    ir::EvalContext context(c.op(), c.node() != nullptr ? c.node()->attrs : none, operands, c.result_count(), ir::no_services(),
-                            c.node());
+    ir::EvalContext context(c.op(), c.node() != nullptr ? c.node()->attrs : none, operands, c.result_count(),
+                            ir::no_services(), c.node());
     c.op().eval(context);
     results = context.take_results();
   } catch (const Error&) {
@@ -246,7 +245,9 @@ std::optional<Quotient> combine(ValueContext& c, FloatOp op, Quotient a, Quotien
   Quotient out;
   if (op == FloatOp::mul) {
     out = {a.numerator * b.numerator, a.denominator * b.denominator};
-    auto small = [](const Quotient& q) { return q.numerator.constant() && std::abs(*q.numerator.constant()) <= max_float_factor; };
+    auto small = [](const Quotient& q) {
+      return q.numerator.constant() && std::abs(*q.numerator.constant()) <= max_float_factor;
+    };
     if (!small(a) && !small(b)) return std::nullopt;
   } else if (op == FloatOp::div) {
     std::optional<int64_t> divisor = b.numerator.constant();
@@ -288,8 +289,8 @@ void value_float(ValueContext& c, FloatOp op) {
   const Contents* b = c.partial(1);
   if (!out || a == nullptr || b == nullptr || a->rounded || b->rounded) return;
   std::vector<std::optional<Quotient>> quotients;
-  Walk<2> walk(*out, {broadcast_strides(*ir::small_dims(c.type(0)), *out),
-                      broadcast_strides(*ir::small_dims(c.type(1)), *out)});
+  Walk<2> walk(
+      *out, {broadcast_strides(*ir::small_dims(c.type(0)), *out), broadcast_strides(*ir::small_dims(c.type(1)), *out)});
   for (; !walk.done(); walk.next()) {
     Quotient x{a->elements[static_cast<size_t>(walk.offset(0))], a->denominator};
     Quotient y{b->elements[static_cast<size_t>(walk.offset(1))], b->denominator};

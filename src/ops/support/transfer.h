@@ -50,7 +50,6 @@ void value_float(ir::ValueContext& c, FloatOp op);
 void value_floor(ir::ValueContext& c, bool up);
 
 // Known contents of two results that were reached by different ways: what they agree in.
-std::optional<ir::Contents> common_contents(const std::optional<ir::Contents>& a,
-                                            const std::optional<ir::Contents>& b);
+std::optional<ir::Contents> common_contents(const std::optional<ir::Contents>& a, const std::optional<ir::Contents>& b);
 
 }  // namespace selkie::ops
