@@ -34,6 +34,7 @@ class Answer:
     text: dict[str, str] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)  # values that are sequences, optionals or maps
     bounded: set[str] = field(default_factory=set)  # tensors of unknown rank whose number of elements has a bound
+    dead: set[str] = field(default_factory=set)  # tensors of arms that are never entered
     error: str | None = None
     classes: dict[str, int] = field(default_factory=dict)
     foreign: set[str] = field(default_factory=set)  # symbols in resolved dims that are no input's
@@ -85,6 +86,8 @@ def ask_selkie(binary, model, symbols):
     for node in said["nodes"]:
         for result in node["results"]:
             answer.text[result["name"]] = result["type"]
+            if node["entry"] == "never":
+                answer.dead.add(result["name"])
             if result["dims"] is None:
                 if result["most_elements"] is not None:  # arms of different ranks, each of them bounded
                     answer.bounded.add(result["name"])
@@ -141,7 +144,11 @@ class Row:
     def kinds(self, tool, tensor):
         """The kind of each dim of a tensor; what the tool is silent about is unknown."""
         found = self.answers[tool].kinds.get(tensor.name, [])
-        silent = BOUNDED if tensor.name in self.answers[tool].bounded else UNKNOWN
+        answer = self.answers[tool]
+        silent = BOUNDED if tensor.name in answer.bounded else UNKNOWN
+        # What is never computed needs no bound.
+        if tensor.name in answer.dead:
+            silent, found = BOUNDED, [BOUNDED if kind == UNKNOWN else kind for kind in found]
         return [found[i] if i < len(found) else silent for i in range(self.ranks[tensor.name])]
 
     def count(self, tool, kind):

@@ -37,7 +37,7 @@ def main():
     binary = os.environ.get("SELKIE", str(ROOT / "build/release/bin/selkie"))
     total = runs = 0
     failed = []
-    for model in zoo.select(arguments.models):
+    for model in zoo.select(arguments.models.split(",")) if arguments.models else zoo.models().values():
         source = zoo.ensure(model, CACHE / "zoo")
         for example in zoo.examples(source):
             with tempfile.TemporaryDirectory() as folder:

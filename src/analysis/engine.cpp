@@ -13,6 +13,16 @@ using ir::Value;
 
 namespace {
 
+// Counts how deep regions and calls are nested, also when an error leaves them.
+class Nested {
+ public:
+  explicit Nested(int& depth) : depth_(++depth) {}
+  ~Nested() { --depth_; }
+
+ private:
+  int& depth_;
+};
+
 Type simplified(Type type, const sym::Facts& facts) {
   if (type.dims)
     for (sym::Expr& e : *type.dims) e = facts.simplify(e);
@@ -238,6 +248,8 @@ std::optional<std::vector<Known>> Rdp::Engine::run_region(const Node& node, size
                                                           const std::function<void(sym::Facts&)>& assume,
                                                           bool with_requirements) {
   const Region& region = *node.regions[index];
+  with_requirements = with_requirements && outer.with_requirements;
+  Nested nested(depth_);
   std::vector<Known> seen;
   for (const Value* v : captured(region)) seen.push_back(view(v, outer.facts));
   RegionState& s = state(region);
@@ -250,14 +262,14 @@ std::optional<std::vector<Known>> Rdp::Engine::run_region(const Node& node, size
   s.facts_stamp = ++clock_;
   s.parameters = parameters;
   s.captured = std::move(seen);
-  s.with_requirements = with_requirements && outer.with_requirements;
+  s.with_requirements = with_requirements;
   s.analysed = true;
   s.checks.clear();
   s.failure.clear();
   s.entry = Entry::possible;
   s.yields = std::vector<Known>(region.yields.size());
   // Past the budget nothing is claimed about the region.
-  if (visits_left_ <= 0) return s.yields;
+  if (visits_left_ <= 0 || depth_ > max_depth) return s.yields;
   s.facts = outer.facts;
   try {
     assume(s.facts);
@@ -308,7 +320,8 @@ std::vector<Known> Rdp::Engine::call(const Node& node, RegionState& outer, std::
   for (const Type& type : function->result_types) unknown.push_back({.type = without_dims(type), .contents = {}});
   bool recursive = function->name == "main" || std::ranges::find(call_stack_, function->name) != call_stack_.end();
   if (recursive) call_sites_[function->name].insert(nullptr);  // other arguments than the first ones
-  if (recursive || visits_left_ <= 0 || static_cast<int>(call_stack_.size()) >= max_call_depth) return unknown;
+  Nested nested(depth_);
+  if (recursive || visits_left_ <= 0 || depth_ > max_depth) return unknown;
   if (arguments.size() != function->body.parameters.size())
     fail("function @{} takes {} arguments, but {} are given", name, function->body.parameters.size(), arguments.size());
   forget(function->body);
@@ -317,9 +330,14 @@ std::vector<Known> Rdp::Engine::call(const Node& node, RegionState& outer, std::
   s.parent = nullptr;
   s.facts = outer.facts;
   s.with_requirements = outer.with_requirements;
-  call_stack_.push_back(function->name);
   for (size_t i = 0; i < arguments.size(); ++i) known[function->body.parameters[i].get()] = std::move(arguments[i]);
-  analyse(s);
+  call_stack_.push_back(function->name);
+  try {
+    analyse(s);
+  } catch (...) {
+    call_stack_.pop_back();
+    throw;
+  }
   call_stack_.pop_back();
   std::vector<Known> results;
   for (const Value* value : function->body.yields) results.push_back(view(value, s.facts));

@@ -13,7 +13,8 @@ inline constexpr int64_t visits_per_node = 64;
 inline constexpr int64_t free_visits = 100'000;
 // Forward and backward sweeps over one region. What is found is valid after each.
 inline constexpr int max_sweeps = 8;
-inline constexpr int max_call_depth = 50;
+// Regions and calls inside each other; what is deeper is not followed, so that the stack suffices.
+inline constexpr int max_depth = 200;
 
 struct RegionState : RegionFacts {
   using RegionFacts::RegionFacts;
@@ -99,6 +100,7 @@ class Rdp::Engine {
   std::vector<std::string> call_stack_;
   const ir::Region* main_body_ = nullptr;
   uint64_t clock_ = 0;
+  int depth_ = 0;
   int64_t visits_left_ = 0;
   bool changed_ = false;
 };

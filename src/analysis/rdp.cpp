@@ -69,7 +69,10 @@ std::optional<sym::Expr> Rdp::most_elements(const ir::Value& value) const {
     }
     return all;
   }
-  if (value.node == nullptr || value.node->regions.empty()) return std::nullopt;
+  if (value.node == nullptr) return std::nullopt;
+  bool keeps = value.node->op->mapping == ir::Mapping::one_to_one && value.node->operands.size() == 1;
+  if (keeps) return most_elements(*value.node->operands[0]);
+  if (value.node->regions.empty()) return std::nullopt;
   // A branch: each result is one of the regions' yields.
   size_t index = 0;
   while (value.node->results[index].get() != &value) ++index;

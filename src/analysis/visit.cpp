@@ -194,9 +194,12 @@ std::optional<ir::SymElements> Visit::name_elements(size_t i) {
   for (size_t k = 0; k < contents.elements.size(); ++k)
     if (!contents.elements[k]) contents.elements[k] = name_element(value, operand.type.dtype, k);
   operand.contents = contents;
-  engine_.stored(&value);
-  engine_.known[&value].contents = contents;
-  engine_.changed_ = true;
+  // How many elements there are may be known here only, under the facts of this region.
+  const sym::Facts& outer = engine_.state(engine_.home(value)).facts;
+  if (ir::small_dims(engine_.view(&value, outer).type) == dims) {
+    engine_.known[&value].contents = contents;
+    engine_.changed_ = true;
+  }
   ir::SymElements out;
   for (sym::Expr e : contents.elements) out.push_back(state_.facts.simplify(e));
   return out;

@@ -10,7 +10,7 @@ ALLOWED = {
     "ops": {"base", "sym", "ir"},
     "onnx": {"base", "sym", "ir", "ops"},
     "interp": {"base", "sym", "ir", "ops"},
-    "analysis": {"base", "sym", "ir"},
+    "analysis": {"base", "sym", "ir", "ops"},
     "passes": {"base", "sym", "ir", "ops", "interp", "analysis"},
 }
 
