@@ -27,7 +27,7 @@ void eval(bool largest, EvalContext& e) {
       }
       return (largest ? a > b : a < b) || (last && a == b);
     };
-    for (int64_t o = 0; o < outer; ++o)
+    for (int64_t o = 0; o < outer && inner > 0; ++o)
       for (int64_t i = 0; i < inner; ++i) {
         auto at = [&](int64_t k) { return values[static_cast<size_t>((o * extent + k) * inner + i)]; };
         int64_t best = 0;

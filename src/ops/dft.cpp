@@ -54,7 +54,7 @@ void eval_dft(EvalContext& e) {
   int64_t inner = product(x.dims(), axis + 1, x.rank() - 1);
   int64_t outer = product(x.dims(), 0, axis);
   int64_t parts = dims.back();
-  for (int64_t i = 0; i < outer; ++i)
+  for (int64_t i = 0; i < outer && inner > 0; ++i)
     for (int64_t j = 0; j < inner; ++j) {
       std::vector<Complex> line(static_cast<size_t>(length));
       int64_t used = std::min(onesided && inverse ? std::min(size, length / 2 + 1) : size, length);

@@ -20,6 +20,10 @@ void eval(EvalContext& e) {
   dims.insert(dims.end(), indices.dims().begin(), indices.dims().end());
   dims.insert(dims.end(), data.dims().begin() + axis + 1, data.dims().end());
   Tensor out(data.dtype(), std::move(dims));
+  if (out.count() == 0) {  // the outer dims may be as large as they like then
+    e.set(0, std::move(out));
+    return;
+  }
   int64_t outer = product(data.dims(), 0, axis);
   int64_t inner = product(data.dims(), axis + 1, data.rank());
   dispatch_storage(data.dtype(), [&](auto tag) {

@@ -28,7 +28,7 @@ void eval(EvalContext& e) {
     std::vector<W> found(static_cast<size_t>(element_count(dims)));
     std::vector<int64_t> places(found.size());
     std::vector<int64_t> order(static_cast<size_t>(extent));
-    for (int64_t o = 0; o < outer; ++o)
+    for (int64_t o = 0; o < outer && inner > 0; ++o)
       for (int64_t i = 0; i < inner; ++i) {
         auto at = [&](int64_t p) { return values[static_cast<size_t>((o * extent + p) * inner + i)]; };
         std::iota(order.begin(), order.end(), 0);

@@ -177,8 +177,8 @@ class Generator {
     for (auto& r : node.results) main.body.yields.push_back(r.get());
     main.body.nodes.emplace_back(&node);
     interp::Options options;
-    options.limits.loop_trips = 50;
-    options.memory_limit = 1 << 22;
+    options.limits.loop_trips = 12;
+    options.memory_limit = 1 << 19;
     std::vector<HostValue> values;
     auto restore = [&] {
       main.body.nodes[0].release();

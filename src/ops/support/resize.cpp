@@ -78,7 +78,7 @@ std::vector<T> apply(const std::vector<T>& x, Dims& dims, const ResizeAxis& a,
   dims[static_cast<size_t>(a.axis)] = a.output;
   std::vector<T> out = zeros<T>(dims);
   T* to = out.data();
-  for (int64_t i = 0; i < outer; ++i)
+  for (int64_t i = 0; i < outer && inner > 0; ++i)
     for (const std::vector<Weighted>& row : taps) {
       const T* from = x.data() + i * a.input * inner;
       for (int64_t j = 0; j < inner; ++j, ++to) {

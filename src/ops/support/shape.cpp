@@ -143,6 +143,7 @@ void for_each_row(const Dims& whole, int64_t axis, int64_t begin, int64_t size, 
   int64_t outer = product(whole, 0, axis);
   int64_t inner = product(whole, axis + 1, static_cast<int64_t>(whole.size()));
   int64_t extent = whole[static_cast<size_t>(axis)];
+  if (size * inner == 0) return;  // the outer dims may be as large as they like then
   for (int64_t i = 0; i < outer; ++i) copy((i * extent + begin) * inner, i * size * inner, size * inner);
 }
 
