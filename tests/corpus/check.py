@@ -44,7 +44,8 @@ def main() -> int:
         expected, listed = read_ledger(ledger)
         share = result["passed"] / max(result["total"], 1)
         print(f"{name}: {result['total']} cases, {result['passed']} passed ({share:.2%}), "
-              f"{result['differs']} differ, {result['errors']} errors; bar {BAR:.0%}")
+              f"{result['differs']} differ, {result['errors']} errors; bar {BAR:.0%}; "
+              f"{result['facts']} facts of the shape analysis held")
         if update:
             lines = [f"# {name}: every case that does not pass, and why. tests/corpus/check.py holds the corpus against this.",
                      f"cases: {result['total']}"]
