@@ -22,6 +22,8 @@ class Inference {
     return at->second;
   }
 
+  void define(sym::Expr symbol, sym::Expr value) { definitions_[symbol.id()] = value; }
+
  private:
   void visit(const Node& node);
   std::vector<Known> apply(const Node& node, const std::vector<Known>& operands);
@@ -32,21 +34,25 @@ class Inference {
   sym::Context& symbols_;
   std::unordered_map<const Value*, Known> known_;
   std::map<std::tuple<const void*, size_t, size_t>, sym::Expr> unknowns_;
+  std::unordered_map<uint64_t, sym::Expr> definitions_;  // of unknowns that were found after all
 };
 
 // Nothing is required and nothing bounded: with numbers for dims there is nothing to relate.
 class Services final : public ShapeServices {
  public:
   Services(Inference& inference, const Node& node, const std::vector<Known>& operands, sym::Facts& facts)
-      : inference_(inference), node_(node), operands_(operands), facts_(facts) {}
+      : inference_(inference), node_(node), operands_(operands), facts_(facts), region_facts_(facts) {}
 
   sym::Expr unknown_dim(size_t result, size_t axis, const Bounds&) override {
     return inference_.unknown({&node_, result, axis});
   }
   sym::Expr trips(const Bounds& bounds) override {
-    return bounds.most && bounds.most.constant() == 0 ? bounds.most : inference_.unknown({&node_, SIZE_MAX, 0});
+    if (bounds.most && bounds.most.constant() == 0) return bounds.most;
+    sym::Expr symbol = inference_.unknown({&node_, SIZE_MAX, 0});
+    if (bounds.most) facts_.add_less_equal(symbol, bounds.most, "the trips of a loop");
+    return symbol;
   }
-  void define_trips(sym::Expr) override {}
+  void define_trips(sym::Expr trips) override { inference_.define(inference_.unknown({&node_, SIZE_MAX, 0}), trips); }
   sym::Expr trip_index() override { return inference_.unknown({&node_, SIZE_MAX, 1}); }
   sym::Expr varying_dim(size_t parameter, size_t axis) override {
     return inference_.unknown({node_.regions[0].get(), parameter, axis});
@@ -63,9 +69,9 @@ class Services final : public ShapeServices {
   }
   std::optional<std::vector<Known>> run_region(size_t region, std::vector<Known> parameters, bool,
                                                const std::function<void(sym::Facts&)>& assume) override {
+    region_facts_ = facts_;
     try {
-      sym::Facts facts(inference_.symbols());
-      assume(facts);
+      assume(region_facts_);
     } catch (const Error&) {
       return std::nullopt;  // it cannot be entered
     }
@@ -75,7 +81,7 @@ class Services final : public ShapeServices {
       return std::nullopt;  // nor completed
     }
   }
-  const sym::Facts& region_facts(size_t) const override { return facts_; }
+  const sym::Facts& region_facts(size_t) const override { return region_facts_; }
   std::vector<Known> call(std::string_view, std::vector<Known>) override {
     return std::vector<Known>(node_.results.size());
   }
@@ -94,6 +100,7 @@ class Services final : public ShapeServices {
   const Node& node_;
   const std::vector<Known>& operands_;
   sym::Facts& facts_;
+  sym::Facts region_facts_;  // under which the last region was entered
   SymDims dims_;
 };
 
@@ -118,6 +125,13 @@ std::vector<Known> Inference::apply(const Node& node, const std::vector<Known>& 
     ForwardContext context(*node.op, node.attrs, operands, results, facts, symbols_, services, &node);
     std::vector<Type> types = node.op->forward(context);
     for (size_t i = 0; i < std::min(types.size(), results.size()); ++i) results[i].type = std::move(types[i]);
+    auto defined = [&](sym::Expr s) {
+      auto at = definitions_.find(s.id());
+      return at == definitions_.end() ? sym::Expr() : at->second;
+    };
+    for (Known& result : results)
+      for (size_t i = 0; result.type.dims && i < result.type.dims->size(); ++i)
+        (*result.type.dims)[i] = sym::substitute((*result.type.dims)[i], defined);
   }
   if (node.op->value) {
     ValueContext context(*node.op, node.attrs, operands, results, facts, symbols_, services, &node);

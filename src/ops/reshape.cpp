@@ -56,8 +56,37 @@ void eval(EvalContext& e) {
   e.set(0, data.reshaped(std::move(dims)));
 }
 
+// What an element of the shape adds to the dim it is: the data's dim, if it happens to be 0. Null: nothing.
+sym::Expr kept_dim(const ForwardContext& c, sym::Expr element, size_t i) {
+  bool may_be_zero = !element.constant() && c.attr_int("allowzero") == 0 && !c.excludes(element, 0);
+  if (!may_be_zero || !c.dims(0) || i >= c.rank(0)) return {};  // beyond the rank a 0 is an error
+  sym::Expr old = (*c.dims(0))[i];
+  if (c.proves_equal(element, old)) return {};
+  sym::Expr kept = c.facts().simplify((1 - sym::min(element, 1)) * old);
+  return kept.constant() == 0 ? sym::Expr() : kept;
+}
+
+// Whether a shape fits the data without keeping any of its dims.
+bool fits_without_keeping(const ForwardContext& c, const ir::SymElements& shape) {
+  std::vector<sym::Expr> kept;
+  bool inferred = false;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (sym::Expr e = kept_dim(c, shape[i], i)) kept.push_back(e);
+    inferred = inferred || shape[i].constant().value_or(0) < 0;
+  }
+  if (kept.empty() || !c.dims(0)) return true;
+  sym::Facts trial = c.facts();
+  try {
+    for (sym::Expr e : kept) trial.add_less_equal(e, c.constant(0), "a trial");
+    if (!inferred) trial.add_equal(product(c, *c.dims(0)), product(c, shape), "a trial");
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
 // The dim that an element of the shape gives: itself, or the data's where it is 0. Null: -1 or not known.
-sym::Expr given_dim(const ForwardContext& c, sym::Expr element, size_t i) {
+sym::Expr given_dim(const ForwardContext& c, sym::Expr element, size_t i, bool fits) {
   if (element.constant() == -1) return {};
   bool keep_zero = c.attr_int("allowzero") != 0;
   if (element.constant() == 0 && !keep_zero) {
@@ -73,15 +102,13 @@ sym::Expr given_dim(const ForwardContext& c, sym::Expr element, size_t i) {
   }
   if (keep_zero || c.excludes(element, 0)) return element;
   if (!c.dims(0)) return c.unknown(0, i);
-  if (i >= c.rank(0)) return element;  // a 0 there is an error
-  sym::Expr old = (*c.dims(0))[i];
-  if (c.proves_equal(element, old)) return element;
-  // An element that happens to be 0 keeps the data's dim. Only where that is 0, too, is the element the dim.
-  sym::Expr kept = (1 - sym::min(element, 1)) * old;
-  if (kept.constant() == 0 ||
-      c.services().require_less_equal(kept, c.constant(0), "a dim of 0 in a shape keeps the old one"))
-    return element;
-  return element + kept;
+  sym::Expr kept = kept_dim(c, element, i);
+  if (!kept) return element;
+  // An element that happens to be 0 keeps the data's dim. Only where that is 0, too, is the element the dim. That is
+  // required of arithmetic on dims, unless they cannot fit the data but by keeping.
+  bool required = fits && !c.services().is_given(element) &&
+                  c.services().require_less_equal(kept, c.constant(0), "a dim of 0 in a shape keeps the old one");
+  return required ? element : element + kept;
 }
 
 // What -1 stands for where a dim of the shape is 0, as `what_is_left` finds it.
@@ -108,10 +135,11 @@ sym::Expr left_of_nothing(const ForwardContext& c, const SymDims& dims, size_t i
 std::vector<Type> forward(const ForwardContext& c) {
   std::optional<ir::SymElements> shape = c.elements(1);
   if (!shape) return {Type::tensor(c.dtype(0))};
+  bool fits = fits_without_keeping(c, *shape);
   SymDims dims;
   std::optional<size_t> inferred;
   for (size_t i = 0; i < shape->size(); ++i) {
-    dims.push_back(given_dim(c, (*shape)[i], i));
+    dims.push_back(given_dim(c, (*shape)[i], i, fits));
     if (!dims.back()) inferred = i;
   }
   if (!inferred) return {Type::tensor(c.dtype(0), dims)};

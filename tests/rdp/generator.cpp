@@ -138,6 +138,8 @@ class Generator {
       values = evaluate(*node);
     } catch (const Error&) {
       return false;
+    } catch (const std::bad_alloc&) {
+      return false;
     }
     for (const HostValue& v : values)
       if (v.is_tensor() && v.tensor().count() > max_elements) return false;
