@@ -63,7 +63,7 @@ TEST(Import, DimParamOfOneNameIsOneSymbol) {
   const auto& p = module->main().body.parameters;
   EXPECT_EQ((*p[0]->type.dims)[0], (*p[1]->type.dims)[0]);
   EXPECT_NE((*p[0]->type.dims)[1], (*p[1]->type.dims)[1]);
-  EXPECT_EQ((*module->main().result_types[0].dims)[0], (*p[0]->type.dims)[0]);
+  EXPECT_EQ((*module->main().body.yields[0]->type.dims)[0], (*p[0]->type.dims)[0]);
 }
 
 TEST(Import, AnInitialiserShadowsTheInputOfItsName) {

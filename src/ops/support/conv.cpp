@@ -81,6 +81,9 @@ std::optional<ir::SymDims> kernel_dims(const ir::ShapeContext& c, size_t w) {
 }
 
 std::optional<ir::SymDims> conv_forward(const ir::ForwardContext& c, size_t w) {
+  if (c.dims(0) && c.dims(w) && (c.rank(0) < 3 || c.rank(0) != c.rank(w)))
+    fail("the input has rank {} and the weights rank {}, but both must have the same, at least 3", c.rank(0),
+         c.rank(w));
   std::optional<ir::SymDims> kernel = kernel_dims(c, w);
   if (!c.dims(0) && !c.dims(w) && !kernel) return std::nullopt;
   size_t rank = c.dims(0) ? c.rank(0) : c.dims(w) ? c.rank(w) : kernel->size() + 2;
