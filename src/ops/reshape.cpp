@@ -66,17 +66,20 @@ sym::Expr kept_dim(const ForwardContext& c, sym::Expr element, size_t i) {
   return kept.constant() == 0 ? sym::Expr() : kept;
 }
 
-// Whether a shape fits the data without keeping any of its dims.
-bool fits_without_keeping(const ForwardContext& c, const ir::SymElements& shape) {
+// Whether a shape can fit the data if none of its elements happens to be 0 or -1, which mean something else.
+bool fits_as_it_is(const ForwardContext& c, const ir::SymElements& shape) {
   std::vector<sym::Expr> kept;
+  std::vector<sym::Expr> natural;
   bool inferred = false;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (sym::Expr e = kept_dim(c, shape[i], i)) kept.push_back(e);
+    if (!shape[i].constant() && !is_natural(c, shape[i])) natural.push_back(shape[i]);
     inferred = inferred || shape[i].constant().value_or(0) < 0;
   }
-  if (kept.empty() || !c.dims(0)) return true;
+  if ((kept.empty() && natural.empty()) || !c.dims(0)) return true;
   sym::Facts trial = c.facts();
   try {
+    for (sym::Expr e : natural) trial.add_less_equal(c.constant(0), e, "a trial");
     for (sym::Expr e : kept) trial.add_less_equal(e, c.constant(0), "a trial");
     if (!inferred) trial.add_equal(product(c, *c.dims(0)), product(c, shape), "a trial");
   } catch (const Error&) {
@@ -96,7 +99,7 @@ sym::Expr given_dim(const ForwardContext& c, sym::Expr element, size_t i, bool f
   }
   // A negative element would be -1. Arithmetic on dims does not mean that; an element that was given may.
   if (!is_natural(c, element)) {
-    if (c.services().is_given(element)) return c.unknown(0, i);
+    if (!fits || c.services().is_given(element)) return c.unknown(0, i);
     if (!c.services().require_less_equal(c.constant(0), element, "a negative dim would stand for what is left"))
       return c.unknown(0, i);
   }
@@ -135,7 +138,7 @@ sym::Expr left_of_nothing(const ForwardContext& c, const SymDims& dims, size_t i
 std::vector<Type> forward(const ForwardContext& c) {
   std::optional<ir::SymElements> shape = c.elements(1);
   if (!shape) return {Type::tensor(c.dtype(0))};
-  bool fits = fits_without_keeping(c, *shape);
+  bool fits = fits_as_it_is(c, *shape);
   SymDims dims;
   std::optional<size_t> inferred;
   for (size_t i = 0; i < shape->size(); ++i) {
