@@ -316,13 +316,4 @@ void value_floor(ValueContext& c, bool up) {
   c.set(0, std::move(elements));
 }
 
-std::optional<Contents> common_contents(const std::optional<Contents>& a, const std::optional<Contents>& b) {
-  if (!a || !b || a->elements.size() != b->elements.size() || a->denominator != b->denominator) return std::nullopt;
-  Contents out = *a;
-  out.rounded = a->rounded || b->rounded;
-  for (size_t i = 0; i < out.elements.size(); ++i)
-    if (a->elements[i] != b->elements[i]) out.elements[i] = {};
-  return out;
-}
-
 }  // namespace selkie::ops

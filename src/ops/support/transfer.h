@@ -49,7 +49,4 @@ void value_float(ir::ValueContext& c, FloatOp op);
 // floor (ceil) of each element, which stays a float.
 void value_floor(ir::ValueContext& c, bool up);
 
-// Known contents of two results that were reached by different ways: what they agree in.
-std::optional<ir::Contents> common_contents(const std::optional<ir::Contents>& a, const std::optional<ir::Contents>& b);
-
 }  // namespace selkie::ops
