@@ -243,6 +243,12 @@ void Rdp::Engine::forget(const Region& region) {
   }
 }
 
+// Nothing is claimed about the region any more.
+void Rdp::Engine::drop(const Region& region) {
+  forget(region);
+  states_.erase(&region);
+}
+
 std::optional<std::vector<Known>> Rdp::Engine::run_region(const Node& node, size_t index, RegionState& outer,
                                                           std::vector<Known> parameters,
                                                           const std::function<void(sym::Facts&)>& assume,

@@ -63,6 +63,7 @@ class Rdp::Engine {
                               std::vector<ir::Known> arguments);
   void describe_dead(RegionState& state, RegionState& outer, std::vector<ir::Known> parameters);
   void forget(const ir::Region& region);
+  void drop(const ir::Region& region);
   const std::vector<const ir::Value*>& captured(const ir::Region& region);
 
   void merge(const ir::Value& value, ir::Known found, RegionState& state, Origin origin, const std::string& source);

@@ -54,6 +54,7 @@ void Visit::forward() {
       contents = context.take_contents();
     } catch (const LimitError&) {
       types.clear();  // the shape is beyond what expressions can say: unknown
+      for (const auto& region : node_.regions) engine_.drop(*region);  // left half-way
     }
   }
   for (size_t i = 0; i < node_.results.size(); ++i) {
