@@ -23,10 +23,6 @@ bool mentions(const std::unordered_map<uint64_t, SymbolInfo>& infos, sym::Expr e
   });
 }
 
-bool is_element(const SymbolInfo& info) {
-  return info.kind == SymbolInfo::Kind::element || info.kind == SymbolInfo::Kind::input_element;
-}
-
 }  // namespace
 
 bool Rdp::Engine::from_shapes(const Value& value) const {
@@ -50,8 +46,9 @@ NodeClass Rdp::Engine::classify(const Node& node) {
     if (!cause || node.operands[i] == nullptr) continue;
     const Known& operand = stored(node.operands[i]);
     bool found = operand.contents && operand.contents->complete() &&
-                 std::ranges::none_of(operand.contents->elements,
-                                      [&](sym::Expr e) { return mentions(symbol_infos, e, is_element); });
+                 std::ranges::none_of(operand.contents->elements, [&](sym::Expr e) {
+                   return mentions(symbol_infos, e, [](const SymbolInfo& info) { return info.is_element(); });
+                 });
     if (!found) causes.push_back(record->name);
   }
   if (op.dynamism.cls == DynamismClass::isvdos)
@@ -82,7 +79,7 @@ sym::Expr Rdp::Engine::negative_part(sym::Expr e) const {
     auto negative = symbol_infos.find(parts[i].id());
     auto positive = symbol_infos.find(parts[1 - i].id());
     if (negative == symbol_infos.end() || positive == symbol_infos.end()) return {};
-    if (negative->second.negative_part && !positive->second.negative_part && is_element(positive->second) &&
+    if (negative->second.negative_part && !positive->second.negative_part && positive->second.is_element() &&
         negative->second.value == positive->second.value && negative->second.axis == positive->second.axis &&
         e == parts[1 - i] - parts[i])
       return parts[i];

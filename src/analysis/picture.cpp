@@ -8,7 +8,6 @@
 namespace selkie::analysis {
 namespace {
 
-constexpr std::array<std::string_view, 4> class_names{"ISDO", "ISDOS", "ISVDOS", "EDO"};
 constexpr std::array<std::string_view, 4> colours{"#cfe8cf", "#d6e4f5", "#fbe3b6", "#f4c7c3"};
 constexpr size_t most_nodes = 20'000;
 
@@ -30,7 +29,7 @@ std::string escape(std::string_view text) {
 }
 
 std::string details(const NodeReport& n) {
-  std::string out = fmt::format("{} ({}), {}", n.name, n.node->op->name, class_names[static_cast<size_t>(n.cls)]);
+  std::string out = fmt::format("{} ({}), {}", n.name, n.node->op->name, ir::name(n.cls));
   for (std::string_view cause : n.causes) out += fmt::format("\ndepends on the values of {}", cause);
   for (const ValueReport& v : n.results) {
     out += fmt::format("\n{}: {}", v.value->name, v.type);
@@ -235,7 +234,8 @@ std::string html(const Report& r, const Rdp& rdp, const std::string& title) {
   Layout layout(body);
   std::string out = fmt::format(fmt::runtime(page_head), escape(title));
   out += escape(title);
-  for (size_t i = 0; i < 4; ++i) out += fmt::format("<i style=\"background:{}\"></i>{}", colours[i], class_names[i]);
+  for (size_t i = 0; i < 4; ++i)
+    out += fmt::format("<i style=\"background:{}\"></i>{}", colours[i], ir::name(static_cast<ir::DynamismClass>(i)));
   out += "</b><br><br>" + Svg(r, layout).draw(body) + "</div><div id=\"p\">" + escape(summary_text(r, rdp)) + "</div>";
   return out + std::string(page_script);
 }

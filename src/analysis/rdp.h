@@ -34,6 +34,7 @@ struct SymbolInfo {
   bool negative_part = false;          // elements: the symbol is max(−element, 0), else max(element, 0)
   const ir::Region* region = nullptr;  // where it has a meaning
   ir::Bounds bounds = {};
+  bool is_element() const { return kind == Kind::element || kind == Kind::input_element; }
   bool is_input() const { return kind == Kind::input_dim || kind == Kind::input_element; }
 };
 

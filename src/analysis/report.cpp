@@ -137,8 +137,6 @@ class Reporter {
   std::vector<sym::Expr> seen_;
 };
 
-constexpr std::array<std::string_view, 4> class_names{"ISDO", "ISDOS", "ISVDOS", "EDO"};
-
 std::string string_list(const std::vector<std::string>& items) {
   std::vector<std::string> quoted;
   for (const std::string& item : items) quoted.push_back(json_quote(item));
@@ -176,7 +174,8 @@ std::string summary_text(const Report& r, const Rdp& rdp) {
   int64_t nodes = 0;
   for (int64_t count : r.classes) nodes += count;
   out += fmt::format("nodes: {}", nodes);
-  for (size_t i = 0; i < 4; ++i) out += fmt::format("{} {} {}", i ? "," : " (", r.classes[i], class_names[i]);
+  for (size_t i = 0; i < 4; ++i)
+    out += fmt::format("{} {} {}", i ? "," : " (", r.classes[i], ir::name(static_cast<ir::DynamismClass>(i)));
   int64_t dims = 0;
   for (int64_t count : r.dims) dims += count;
   out += fmt::format(")\ndims: {} ({} constant, {} expressions of the inputs, {} bounded, {} unknown)\n", dims,
@@ -221,15 +220,16 @@ std::string table_text(const Report& r) {
                       (v.contents.empty() ? "" : " = " + v.contents));
     std::string causes;
     for (std::string_view cause : n.causes) causes += (causes.empty() ? "  by " : ", ") + std::string(cause);
-    out += fmt::format("{:7}{:<{}}  {:<18} {}{}\n", class_names[static_cast<size_t>(n.cls)], n.name, width,
-                       n.node->op->name, join(types, "; "), causes);
+    out += fmt::format("{:7}{:<{}}  {:<18} {}{}\n", ir::name(n.cls), n.name, width, n.node->op->name, join(types, "; "),
+                       causes);
   }
   return out;
 }
 
 std::string json(const Report& r, const Rdp& rdp) {
   std::string out = "{\"summary\": {\"classes\": {";
-  for (size_t i = 0; i < 4; ++i) out += fmt::format("{}\"{}\": {}", i ? ", " : "", class_names[i], r.classes[i]);
+  for (size_t i = 0; i < 4; ++i)
+    out += fmt::format("{}\"{}\": {}", i ? ", " : "", ir::name(static_cast<ir::DynamismClass>(i)), r.classes[i]);
   out += "}, \"dims\": {";
   for (size_t i = 0; i < 4; ++i)
     out += fmt::format("{}\"{}\": {}", i ? ", " : "", name(static_cast<DimKind>(i)), r.dims[i]);
@@ -255,8 +255,8 @@ std::string json(const Report& r, const Rdp& rdp) {
     out += fmt::format(
         "{}{{\"name\": {}, \"op\": \"{}\", \"region\": {}, \"entry\": \"{}\", \"class\": \"{}\", \"causes\": {}, "
         "\"results\": [{}]}}",
-        i ? ",\n" : "\n", json_quote(n.name), n.node->op->name, json_quote(n.region), name(n.entry),
-        class_names[static_cast<size_t>(n.cls)], string_list(causes), join(results, ", "));
+        i ? ",\n" : "\n", json_quote(n.name), n.node->op->name, json_quote(n.region), name(n.entry), ir::name(n.cls),
+        string_list(causes), join(results, ", "));
   }
   return out + "]}\n";
 }

@@ -233,8 +233,7 @@ bool Visit::is_given(sym::Expr e) const {
   sym::collect_symbols(e, symbols);
   return std::ranges::any_of(symbols, [&](sym::Expr s) {
     auto info = engine_.symbol_infos.find(s.id());
-    return info != engine_.symbol_infos.end() &&
-           (info->second.kind == SymbolInfo::Kind::element || info->second.kind == SymbolInfo::Kind::input_element);
+    return info != engine_.symbol_infos.end() && info->second.is_element();
   });
 }
 
