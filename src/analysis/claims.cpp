@@ -18,7 +18,23 @@ bool within(const sym::Range& range, int64_t value) {
 }  // namespace
 
 void ClaimChecker::violation(std::string text) {
+  if (refusal_.empty()) refusal_ = failing_check();
+  if (!refusal_.empty()) return;
   if (violations_.size() < most_violations) violations_.push_back(std::move(text));
+}
+
+// Of the checks that are the analysis's own: the program runs without them.
+std::string ClaimChecker::failing_check() const {
+  for (const Scope& scope : scopes_)
+    for (const Check& check : rdp_.region(*scope.region).checks) {
+      if (check.why.empty() || check.kind == Check::Kind::rank) continue;
+      std::optional<int64_t> a = value_of(check.a);
+      std::optional<int64_t> b = value_of(check.b);
+      if (!a || !b || (check.kind == Check::Kind::equal ? *a == *b : *a <= *b)) continue;
+      return fmt::format("{} is {}, and {} is {} ({}: {})", to_string(check.a), *a, to_string(check.b), *b,
+                         check.source, check.why);
+    }
+  return {};
 }
 
 std::optional<int64_t> ClaimChecker::lookup(std::string_view name) const {

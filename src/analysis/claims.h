@@ -19,6 +19,9 @@ class ClaimChecker {
 
   size_t checked() const { return checked_; }                                 // facts that were held against numbers
   const std::vector<std::string>& violations() const { return violations_; }  // the first ones
+  // Where a compiled program would have stopped: a check of the analysis's own that does not hold, found because a
+  // claim that rests on it does not. Empty: nowhere. What comes after it is no violation.
+  const std::string& refusal() const { return refusal_; }
 
  private:
   struct Scope {
@@ -36,11 +39,13 @@ class ClaimChecker {
   void name_elements(const ir::Value& value, const ir::Contents& claimed, const Tensor& actual);
   bool active() const;
   void violation(std::string text);
+  std::string failing_check() const;
 
   const Rdp& rdp_;
   std::vector<Scope> scopes_;
   size_t checked_ = 0;
   std::vector<std::string> violations_;
+  std::string refusal_;
 };
 
 }  // namespace selkie::analysis

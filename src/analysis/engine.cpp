@@ -39,7 +39,8 @@ Type without_dims(Type type) {
 
 }  // namespace
 
-Rdp::Engine::Engine(ir::Module& m) : module(m), symbols(m.symbols()) {}
+Rdp::Engine::Engine(ir::Module& m, std::set<const Node*> passed_over)
+    : module(m), symbols(m.symbols()), passed_over_(std::move(passed_over)) {}
 
 void Rdp::Engine::run() {
   for (const auto& function : module.functions())
@@ -154,7 +155,9 @@ bool Rdp::Engine::sweep(RegionState& s, bool forward) {
     --visits_left_;
     try {
       Visit v(*this, node, s);
-      if (down) {
+      if (passed_over_.contains(&node)) {
+        v.claim_nothing();
+      } else if (down) {
         v.forward();
         if (s.with_requirements) v.backward();
         v.value();
@@ -163,6 +166,7 @@ bool Rdp::Engine::sweep(RegionState& s, bool forward) {
       }
     } catch (Error& error) {
       error.note("in " + node.describe());
+      failed_node_ = &node;
       throw;
     }
   };

@@ -32,9 +32,12 @@ struct RegionState : RegionFacts {
 
 class Rdp::Engine {
  public:
-  explicit Engine(ir::Module& module);
+  // Makes no claims from the nodes that are passed over.
+  Engine(ir::Module& module, std::set<const ir::Node*> passed_over);
 
   void run();
+  // The node of the main function at which `run` failed.
+  const ir::Node* failed_node() const { return failed_node_; }
   ir::Known view(const ir::Value* value, const sym::Facts& facts);
   const ir::Known& stored(const ir::Value* value);
   RegionState& state(const ir::Region& region);
@@ -100,6 +103,8 @@ class Rdp::Engine {
   std::map<std::string, std::set<const ir::Node*>, std::less<>> call_sites_;
   std::vector<std::string> call_stack_;
   const ir::Region* main_body_ = nullptr;
+  const std::set<const ir::Node*> passed_over_;
+  const ir::Node* failed_node_ = nullptr;
   uint64_t clock_ = 0;
   int depth_ = 0;
   int64_t visits_left_ = 0;
@@ -114,6 +119,7 @@ class Visit final : public ir::ShapeServices {
   void forward();
   void backward();
   void value();
+  void claim_nothing();
 
   sym::Expr unknown_dim(size_t result, size_t axis, const ir::Bounds& bounds) override;
   sym::Expr trips(const ir::Bounds& bounds) override;
@@ -136,6 +142,7 @@ class Visit final : public ir::ShapeServices {
   void load_operands();
   bool operands_are_typed() const;
   void load_results();
+  void state_results(std::vector<ir::Type> types, std::vector<std::optional<ir::Contents>> contents);
   const std::string& source() const;
   sym::Expr name_element(const ir::Value& value, DType dtype, size_t index);
   bool fold();

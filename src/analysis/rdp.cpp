@@ -4,7 +4,22 @@
 
 namespace selkie::analysis {
 
-Rdp::Rdp(ir::Module& module) : engine_(std::make_unique<Engine>(module)) { engine_->run(); }
+// A node whose facts leave what expressions can say (sizes beyond 64 bits) is passed over, and the analysis made anew
+// without it: facts that were half stated cannot be taken back.
+Rdp::Rdp(ir::Module& module) {
+  constexpr size_t most = 16;
+  std::set<const ir::Node*> passed_over;
+  while (true) {
+    engine_ = std::make_unique<Engine>(module, passed_over);
+    try {
+      engine_->run();
+      return;
+    } catch (const LimitError&) {
+      const ir::Node* node = engine_->failed_node();
+      if (node == nullptr || passed_over.size() == most || !passed_over.insert(node).second) throw;
+    }
+  }
+}
 Rdp::~Rdp() = default;
 Rdp::Rdp(Rdp&&) noexcept = default;
 

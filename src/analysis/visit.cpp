@@ -57,6 +57,12 @@ void Visit::forward() {
       for (const auto& region : node_.regions) engine_.drop(*region);  // left half-way
     }
   }
+  state_results(std::move(types), std::move(contents));
+}
+
+void Visit::claim_nothing() { state_results({}, {}); }
+
+void Visit::state_results(std::vector<Type> types, std::vector<std::optional<ir::Contents>> contents) {
   for (size_t i = 0; i < node_.results.size(); ++i) {
     Known found;
     if (i < types.size()) found.type = std::move(types[i]);

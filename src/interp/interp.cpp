@@ -71,10 +71,11 @@ class Evaluator final : public ir::EvalServices {
     std::vector<ir::Known> parameters;
     for (const HostValue& argument : arguments) parameters.push_back(known_of(argument, symbols));
     std::vector<ir::EmptyResult> results;
-    for (const ir::Type& type : ir::infer_region(
+    for (const auto& [type, failure] : ir::infer_region(
              region, std::move(parameters), [&](const ir::Value& value) { return known_of(read(&value), symbols); },
              symbols)) {
       ir::EmptyResult& result = results.emplace_back();
+      result.failure = failure;
       if (!type.is_tensor()) continue;
       result.dtype = type.dtype;
       if (!type.dims) continue;

@@ -21,6 +21,7 @@ struct RunLimits {
 struct EmptyResult {
   DType dtype = DType::f32;
   std::optional<Dims> dims;
+  std::string failure;  // why the region cannot give it at these sizes, so that it has no shape
 };
 
 // What the evaluator offers to operators with regions, functions or random numbers.

@@ -24,17 +24,24 @@ class Inference {
 
   void define(sym::Expr symbol, sym::Expr value) { definitions_[symbol.id()] = value; }
 
+  // Why the value is in doubt: a node that it depends on cannot run at these sizes. Empty if it is not.
+  std::string failure(const Value* value) const {
+    auto at = failures_.find(value);
+    return at == failures_.end() ? std::string() : at->second;
+  }
+
  private:
   void visit(const Node& node);
   std::vector<Known> apply(const Node& node, const std::vector<Known>& operands);
-  std::vector<Known> apply_to_symbols(const Node& node, const std::vector<Known>& operands);
-  std::vector<Known> apply_to_symbols(const Node& node, std::vector<Known> operands, bool keep_integers);
+  std::optional<std::vector<Known>> apply_to_symbols(const Node& node, std::vector<Known> operands);
 
   const std::function<Known(const Value&)>& outer_;
   sym::Context& symbols_;
   std::unordered_map<const Value*, Known> known_;
   std::map<std::tuple<const void*, size_t, size_t>, sym::Expr> unknowns_;
   std::unordered_map<uint64_t, sym::Expr> definitions_;  // of unknowns that were found after all
+  std::unordered_map<const Value*, std::string> failures_;
+  std::string region_failure_;  // of a yield of a region of the node that is being visited
 };
 
 // Nothing is required and nothing bounded: with numbers for dims there is nothing to relate.
@@ -106,15 +113,31 @@ class Services final : public ShapeServices {
 
 void Inference::visit(const Node& node) {
   std::vector<Known> operands;
-  for (const Value* v : node.operands) operands.push_back(read(v));
-  std::vector<Known> results;
+  std::string failed;
+  for (const Value* v : node.operands) {
+    operands.push_back(read(v));
+    if (failed.empty()) failed = failure(v);
+  }
+  std::string outside = std::exchange(region_failure_, {});
+  std::vector<Known> results(node.results.size());
   try {
     results = apply(node, operands);
-  } catch (const Error&) {
-    // The node would fail on these sizes. Its results still have a form, which the sizes fill in.
-    results = apply_to_symbols(node, operands);
+  } catch (const Error& error) {
+    if (auto form = apply_to_symbols(node, operands))
+      results = std::move(*form);
+    else if (failed.empty())
+      failed = fmt::format("{}: {}", node.describe(), error.what());
   }
-  for (size_t i = 0; i < results.size(); ++i) known_[node.results[i].get()] = std::move(results[i]);
+  if (failed.empty()) failed = region_failure_;
+  region_failure_ = std::move(outside);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Value* value = node.results[i].get();
+    known_[value] = std::move(results[i]);
+    if (failed.empty())
+      failures_.erase(value);
+    else
+      failures_[value] = failed;
+  }
 }
 
 std::vector<Known> Inference::apply(const Node& node, const std::vector<Known>& operands) {
@@ -142,37 +165,33 @@ std::vector<Known> Inference::apply(const Node& node, const std::vector<Known>& 
   return results;
 }
 
-// Tried with the integers that are given, which the shape may depend on, and then without. Fails if the node can run on
-// no operands of these ranks.
-std::vector<Known> Inference::apply_to_symbols(const Node& node, const std::vector<Known>& operands) {
-  try {
-    return apply_to_symbols(node, operands, true);
-  } catch (const Error&) {
-    return apply_to_symbols(node, operands, false);
-  }
-}
-
-std::vector<Known> Inference::apply_to_symbols(const Node& node, std::vector<Known> operands, bool keep_integers) {
+// What the results of a node that fails at these sizes are nevertheless: its form, if that only copies sizes of operands
+// (as squeezing a dim that is not 1 does). Where it computes with sizes that do not fit, no answer is right.
+std::optional<std::vector<Known>> Inference::apply_to_symbols(const Node& node, std::vector<Known> operands) {
   std::unordered_map<uint64_t, sym::Expr> numbers;
   for (Known& operand : operands) {
-    // Of integers the shape may also depend on how many there are.
-    bool integers = operand.contents && !is_float(operand.type.dtype);
-    if (!integers || !keep_integers) operand.contents.reset();
-    if (integers) continue;
+    if (operand.contents && !is_float(operand.type.dtype)) continue;  // the shape may depend on how many there are
+    operand.contents.reset();
     for (size_t i = 0; operand.type.dims && i < operand.type.dims->size(); ++i) {
       sym::Expr symbol = symbols_.fresh("size");
       numbers[symbol.id()] = std::exchange((*operand.type.dims)[i], symbol);
     }
   }
-  std::vector<Known> results = apply(node, operands);
-  auto number = [&](sym::Expr s) {
-    auto at = numbers.find(s.id());
-    return at == numbers.end() ? sym::Expr() : at->second;
-  };
+  std::vector<Known> results;
+  try {
+    results = apply(node, operands);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
   for (Known& result : results) {
     result.contents.reset();
-    for (size_t i = 0; result.type.dims && i < result.type.dims->size(); ++i)
-      (*result.type.dims)[i] = sym::substitute((*result.type.dims)[i], number);
+    if (!result.type.is_tensor() || !result.type.dims) return std::nullopt;
+    for (sym::Expr& dim : *result.type.dims) {
+      if (dim.constant()) continue;
+      auto at = numbers.find(dim.id());
+      if (at == numbers.end()) return std::nullopt;
+      dim = at->second;
+    }
   }
   return results;
 }
@@ -182,18 +201,23 @@ std::vector<Known> Inference::run(const Region& region, std::vector<Known> param
     known_[region.parameters[i].get()] = std::move(parameters[i]);
   for (const auto& node : region.nodes) visit(*node);
   std::vector<Known> yields;
-  for (const Value* v : region.yields) yields.push_back(read(v));
+  for (const Value* v : region.yields) {
+    yields.push_back(read(v));
+    if (region_failure_.empty()) region_failure_ = failure(v);
+  }
   return yields;
 }
 
 }  // namespace
 
-std::vector<Type> infer_region(const Region& region, std::vector<Known> parameters,
-                               const std::function<Known(const Value&)>& outer, sym::Context& symbols) {
-  std::vector<Type> types;
-  for (Known& known : Inference(outer, symbols).run(region, std::move(parameters)))
-    types.push_back(std::move(known.type));
-  return types;
+std::vector<InferredResult> infer_region(const Region& region, std::vector<Known> parameters,
+                                         const std::function<Known(const Value&)>& outer, sym::Context& symbols) {
+  Inference inference(outer, symbols);
+  std::vector<Known> yields = inference.run(region, std::move(parameters));
+  std::vector<InferredResult> results;
+  for (size_t i = 0; i < yields.size(); ++i)
+    results.push_back({.type = std::move(yields[i].type), .failure = inference.failure(region.yields[i])});
+  return results;
 }
 
 }  // namespace selkie::ir

@@ -6,9 +6,13 @@
 
 namespace selkie::ir {
 
-// An error if a node of the region cannot run on arguments of these ranks, whatever their sizes.
-// `outer` tells what is known of values from outside the region. Types are unknown where only running tells.
-std::vector<Type> infer_region(const Region& region, std::vector<Known> parameters,
-                               const std::function<Known(const Value&)>& outer, sym::Context& symbols);
+struct InferredResult {
+  Type type;            // unknown where only running tells
+  std::string failure;  // of a node that it depends on; the type is then not to be relied on
+};
+
+// `outer` tells what is known of values from outside the region.
+std::vector<InferredResult> infer_region(const Region& region, std::vector<Known> parameters,
+                                         const std::function<Known(const Value&)>& outer, sym::Context& symbols);
 
 }  // namespace selkie::ir

@@ -38,6 +38,7 @@ Checked check(std::string_view text, const std::vector<std::vector<Dims>>& input
       options.on_enter = [&](const ir::Region& region, auto arguments) { claims.enter(region, arguments); };
       options.on_leave = [&](const ir::Region& region) { claims.leave(region); };
       interp::run(*out.module, values, options);
+      EXPECT_EQ(claims.refusal(), "");
       for (const std::string& violation : claims.violations()) ADD_FAILURE() << violation;
     }
   return out;

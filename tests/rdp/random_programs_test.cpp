@@ -50,7 +50,7 @@ void check_run(const RandomProgram& program, const analysis::Rdp& rdp, std::vect
                                        [](const analysis::Check& check) { return !check.why.empty(); });
   EXPECT_TRUE(refusal.empty() || own_check) << "refused a run that succeeds: " << refusal << "\n"
                                             << describe(program, seed);
-  if (!refusal.empty()) return;
+  if (!refusal.empty() || !claims.refusal().empty()) return;
   ++totals.runs;
   totals.facts += claims.checked();
   for (const std::string& violation : claims.violations())
@@ -78,8 +78,11 @@ void check_programs(uint64_t seed, int count, Totals& totals) {
 
 TEST(RandomPrograms, EveryClaimHolds) {
   int fixed = 1500;
-  int fresh = 50;
-  if (const char* given = std::getenv("SELKIE_PROGRAMS")) fixed = fresh = std::atoi(given);
+  int fresh = 500;
+  if (const char* given = std::getenv("SELKIE_PROGRAMS")) {  // a soak
+    fixed = 0;
+    fresh = std::atoi(given);
+  }
   uint64_t seed = std::random_device{}();
   if (const char* given = std::getenv("SELKIE_SEED")) seed = std::strtoull(given, nullptr, 10);
   Totals totals;
@@ -87,7 +90,7 @@ TEST(RandomPrograms, EveryClaimHolds) {
   check_programs(seed, fresh, totals);
   fmt::print("fixed seed and fresh seed {}: {} programs, {} runs, {} facts checked ({} inputs do not run)\n", seed,
              totals.programs, totals.runs, totals.facts, totals.refused);
-  if (fixed >= 1000) EXPECT_GE(totals.facts, size_t{100'000});
+  if (fixed > 0) EXPECT_GE(totals.facts, size_t{100'000});
 }
 
 }  // namespace

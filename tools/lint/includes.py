@@ -7,11 +7,18 @@ ALLOWED = {
     "base": set(),
     "sym": {"base"},
     "ir": {"base", "sym"},
-    "ops": {"base", "sym", "ir"},
+    "kir": {"base", "sym"},
+    "kernels": {"base"},
+    "program": {"base", "sym"},
+    "runtime": {"base", "sym", "program", "kernels"},
+    "ops": {"base", "sym", "ir", "kir"},
     "onnx": {"base", "sym", "ir", "ops"},
     "interp": {"base", "sym", "ir", "ops"},
     "analysis": {"base", "sym", "ir", "ops"},
     "passes": {"base", "sym", "ir", "ops", "interp", "analysis"},
+    "plan": {"base", "sym", "ir", "kir", "ops", "analysis"},
+    "codegen": {"base", "sym", "ir", "kir", "ops", "analysis", "plan", "program"},
+    "compiler": {"base", "sym", "ir", "kir", "kernels", "ops", "analysis", "passes", "plan", "codegen", "program"},
 }
 
 

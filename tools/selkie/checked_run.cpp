@@ -31,6 +31,7 @@ std::vector<HostValue> CheckedRun::run(std::vector<HostValue> inputs, interp::Op
   std::vector<HostValue> outputs = interp::run(module_, std::move(inputs), how);
   for (const auto& c : checkers) {
     facts_ += c.checked();
+    if (!c.refusal().empty()) fail("a check of the analysis refuses this run: {}", c.refusal());
     if (!c.violations().empty()) fail("a claim of the analysis does not hold: {}", c.violations()[0]);
   }
   return outputs;

@@ -240,6 +240,9 @@ Type stacked(const ForwardContext& c, size_t result, const Type& one, Expr trips
 }
 
 Tensor empty_output(const ir::EmptyResult& inferred, const Type& declared, int64_t axis) {
+  if (!inferred.failure.empty())
+    fail("there are no trips, and the body cannot run on such operands, so that its output has no shape: {}",
+         inferred.failure);
   Dims dims;
   DType dtype = inferred.dtype;
   if (inferred.dims) {
