@@ -28,10 +28,7 @@ void Visit::load_operands() {
     Known& operand = operands_.emplace_back();
     const ir::SymbolicInts* given = node_.static_operand(i);
     if (given == nullptr) continue;
-    ir::SymDims dims;
-    if (!given->scalar) dims.push_back(engine_.symbols.constant(static_cast<int64_t>(given->elements.size())));
-    operand = {.type = Type::tensor(DType::i64, std::move(dims)),
-               .contents = ir::Contents{.elements = given->elements}};
+    operand = ir::known_of(*given, engine_.symbols);
     for (sym::Expr& e : operand.contents->elements) e = state_.facts.simplify(e);
   }
 }

@@ -173,4 +173,10 @@ std::optional<Tensor> tensor_of(const Known& known) {
   return narrow<int64_t>(integers, known.type.dtype, *dims);
 }
 
+Known known_of(const SymbolicInts& given, sym::Context& symbols) {
+  SymDims dims;
+  if (!given.scalar) dims.push_back(symbols.constant(static_cast<int64_t>(given.elements.size())));
+  return {.type = Type::tensor(DType::i64, std::move(dims)), .contents = Contents{.elements = given.elements}};
+}
+
 }  // namespace selkie::ir

@@ -191,6 +191,8 @@ class ValueContext : public ShapeContext {
 std::optional<Dims> small_dims(const Type& type);
 // The contents of a small tensor; nothing where an element is no exact quotient of small numbers.
 std::optional<Contents> contents_of(const Tensor& tensor, sym::Context& symbols);
+// What a static operand is.
+Known known_of(const SymbolicInts& given, sym::Context& symbols);
 // The tensor, where all elements are numbers and none was rounded.
 std::optional<Tensor> tensor_of(const Known& known);
 

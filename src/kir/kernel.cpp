@@ -1,5 +1,7 @@
 #include "kir/kernel.h"
 
+#include <algorithm>
+
 namespace selkie::kir {
 
 const OpInfo& info(Op op) {
@@ -21,6 +23,25 @@ std::vector<sym::Expr> range_extents(const Kernel& kernel) {
   };
   visit(visit, kernel.body);
   return extents;
+}
+
+void set_sizes(Kernel& kernel) {
+  std::vector<sym::Expr> used;
+  std::vector<sym::Expr> variables;
+  auto visit = [&](auto& self, const Block& block) -> void {
+    for (const Statement& s : block) {
+      if (s.variable) variables.push_back(s.variable);
+      if (s.extent) sym::collect_symbols(s.extent, used);
+      self(self, s.body);
+    }
+  };
+  visit(visit, kernel.body);
+  for (const Expr& e : kernel.expressions)
+    if (e.integer) sym::collect_symbols(e.integer, used);
+  for (const Buffer& b : kernel.buffers) sym::collect_symbols(b.elements, used);
+  kernel.sizes.clear();
+  for (sym::Expr s : used)
+    if (std::ranges::find(variables, s) == variables.end()) kernel.sizes.push_back(s);
 }
 
 }  // namespace selkie::kir

@@ -105,6 +105,9 @@ struct Kernel {
 // The extents of the range loops, from the outside in; empty if there are none.
 std::vector<sym::Expr> range_extents(const Kernel& kernel);
 
+// Lists the symbols that are no loop variables as the kernel's sizes, in the order of first use.
+void set_sizes(Kernel& kernel);
+
 // A user error says what is wrong with a kernel that is not well formed.
 void verify(const Kernel& kernel);
 

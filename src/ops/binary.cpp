@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/support/elementwise.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -75,6 +76,26 @@ std::vector<Row> rows() {
 }
 // clang-format on
 
+using kir::Value;
+
+// What two elements become in a kernel.
+Value kernel(std::string_view name, Value a, Value b) {
+  if (name == "add") return a + b;
+  if (name == "sub") return a - b;
+  if (name == "mul") return a * b;
+  if (name == "div") return a / b;
+  if (name == "and" || name == "bitwise_and") return a & b;
+  if (name == "or" || name == "bitwise_or") return a | b;
+  if (name == "xor" || name == "bitwise_xor") return binary(kir::Op::bit_xor, a, b);
+  CHECK(name == "prelu", "no kernel for {}", name);
+  return select(a < 0.0, a * b, a);
+}
+
+void lower(std::string_view name, LowerContext& c) {
+  if (name == "div" && !is_float(c.dtype(0)) && !divides_safely(c, 1)) c.refuse("the divisor may be 0");
+  lower_elementwise(c, [name](const LowerContext&, std::span<const Value> x) { return kernel(name, x[0], x[1]); });
+}
+
 void eval(const Functions& f, EvalContext& e) {
   const Tensor& a = e.tensor(0);
   const Tensor& b = e.tensor(1);
@@ -122,7 +143,7 @@ OpDef record(const Row& row) {
       .backward = backward_broadcast,
       .value = value_of(row),
       .eval = [f = row.f](EvalContext& e) { eval(f, e); },
-      .lower = later::cpu,
+      .lower = [name = row.name](LowerContext& c) { lower(name, c); },
       .grad = later::training,
       .upgrades = {{7, row.name == "prelu" ? slope_of_channels : legacy_broadcast}},
       .samples = {{reals      ? "$(f32[2, 3], f32[3])"

@@ -1,6 +1,7 @@
 // Cast and CastLike: the same values in another dtype.
 #include "ops/support/cast.h"
 
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -48,6 +49,14 @@ void value(ValueContext& c) {
   c.set(0, std::move(out));
 }
 
+// Between numbers. Smaller floats round and saturate by rules of their own, and text has no kernels.
+void lower(LowerContext& c) {
+  DType from = c.dtype(0);
+  DType to = c.result_dtype();
+  if (is_float(from) && !is_float(to) && to != DType::boolean) c.refuse("floats outside the range of an integer");
+  c.define(0, [&c, to](const Index& at) { return cast(c.operand(0, at), to); });
+}
+
 // Opset 1 spelled the dtype as a string: "FLOAT".
 void dtype_as_number(UpgradeContext& c) {
   static constexpr std::string_view names[] = {"FLOAT",  "UINT8",  "INT8",   "UINT16",    "INT16",
@@ -78,7 +87,7 @@ OpDef cast_record() {
       .backward = backward_same,
       .value = value,
       .eval = [](EvalContext& e) { e.set(0, cast(e.tensor(0), e.attr_dtype("to"), rules(e))); },
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .upgrades = {{6, dtype_as_number}},
       .samples = {{"$(f32[2]{1.5, -1.5}) {to = 7}", "i64[2]{1, -1}"},

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/support/elementwise.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -25,6 +26,20 @@ void eval(EvalContext& e) {
             if (high) v = v > *high ? *high : v;  // where min is above max, max wins
             return v;
           }));
+  });
+}
+
+void lower(LowerContext& c) {
+  for (size_t i : {size_t{1}, size_t{2}})
+    for (sym::Expr d : c.has(i) ? *c.dims(i) : SymDims{})
+      if (d.constant() != 1) c.refuse("a bound may have more than one element");
+  DType dtype = compute_dtype(c.dtype(0));
+  c.define(0, [&c, dtype](const Index& at) {
+    auto bound = [&](size_t i) { return cast(c.operand(i, Index(c.rank(i), c.size(c.constant(0)))), dtype); };
+    kir::Value x = cast(c.operand(0, at), dtype);
+    if (c.has(1)) x = select(x < bound(1), bound(1), x);
+    if (c.has(2)) x = select(bound(2) < x, bound(2), x);
+    return cast(x, c.result_dtype());
   });
 }
 
@@ -70,7 +85,7 @@ OpDef clip_op() {
       .backward = backward_same,
       .value = value,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .upgrades = {{11, bounds_to_operands}},
       .samples = {{"$(f32[3]{-1, 0.5, 2}, f32[]{0}, f32[]{1})", "f32[3]{0, 0.5, 1}"},

@@ -1,5 +1,6 @@
 // Comparisons with broadcasting: a table row each. The result is bool.
 #include "ops/support/elementwise.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -58,6 +59,27 @@ void eval(Relation relation, EvalContext& e) {
     dispatch_number(a.dtype(), compare);
 }
 
+kir::Value compare(Relation relation, kir::Value a, kir::Value b) {
+  switch (relation) {
+    case Relation::equal:
+      return a == b;
+    case Relation::greater:
+      return b < a;
+    case Relation::greater_or_equal:
+      return b <= a;
+    case Relation::less:
+      return a < b;
+    case Relation::less_or_equal:
+      return a <= b;
+  }
+  return {};
+}
+
+void lower(Relation relation, LowerContext& c) {
+  lower_elementwise(
+      c, [relation](const LowerContext&, std::span<const kir::Value> x) { return compare(relation, x[0], x[1]); });
+}
+
 std::vector<Type> forward(const ForwardContext& c) {
   return {Type::tensor(DType::boolean, broadcast(c, c.dims(0), c.dims(1)))};
 }
@@ -96,7 +118,7 @@ OpDef record(const Row& row) {
       .backward = backward_broadcast,
       .value = [relation = row.relation](ValueContext& c) { value(relation, c); },
       .eval = [relation = row.relation](EvalContext& e) { eval(relation, e); },
-      .lower = later::cpu,
+      .lower = [relation = row.relation](LowerContext& c) { lower(relation, c); },
       .grad = absent("a comparison is piecewise constant"),
       .upgrades = {{7, legacy_broadcast}},
       .samples = {{"$(f32[2, 3], f32[3])", "bool[2, 3]"},

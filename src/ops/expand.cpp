@@ -1,4 +1,5 @@
 // Expand: a tensor broadcast to a shape given at run time.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -38,7 +39,10 @@ OpDef expand_op() {
           [](EvalContext& e) {
             e.set(0, broadcast_to(e.tensor(0), broadcast(e.tensor(0).dims(), ints_of(e.tensor(1)))));
           },
-      .lower = later::cpu,
+      .lower =
+          [](LowerContext& c) {
+            c.define(0, [&c](const Index& at) { return broadcast_operand(c, 0, at, c.dtype(0)); });
+          },
       .grad = later::training,
       .samples = {{"$(i32[2, 1]{1, 2}, i64[2]{1, 2})", "i32[2, 2]{1, 1, 2, 2}"},
                   {"$(f32[3], i64[3]{2, 1, 3})", "f32[2, 1, 3]"},

@@ -1,4 +1,5 @@
 // Flatten: a matrix of all dims before an axis and all from it on.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -43,7 +44,7 @@ OpDef flatten_op() {
       .backward = absent("the product of dims does not tell their number"),
       .value = value_by_moving,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower_reorganized,
       .grad = later::training,
       .samples = {{"$(f32[2, 3, 4])", "f32[2, 12]"},
                   {"$(f32[2, 3, 4]) {axis = 3}", "f32[24, 1]"},

@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "ops/support/elementwise.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -18,6 +19,15 @@ void eval(EvalContext& e) {
           double inner = std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v);
           return 0.5 * v * (1 + (by_tanh ? std::tanh(inner) : std::erf(v / std::numbers::sqrt2)));
         }));
+}
+
+void lower(LowerContext& c) {
+  bool by_tanh = c.attr_string("approximate") == "tanh";
+  lower_elementwise(c, [by_tanh](const LowerContext&, std::span<const kir::Value> operands) {
+    kir::Value x = operands[0];
+    kir::Value inner = by_tanh ? (x + x * x * x * 0.044715) * std::sqrt(2 / std::numbers::pi) : x / std::numbers::sqrt2;
+    return x * 0.5 * (unary(by_tanh ? kir::Op::tanh : kir::Op::erf, inner) + 1);
+  });
 }
 
 }  // namespace
@@ -36,7 +46,7 @@ OpDef gelu_op() {
       .backward = backward_same,
       .value = absent("activations do not occur in shape arithmetic"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples = {{"$(f32[2]{0, 1})", "f32[2]{0, 0.8413447}"},
                   {"$(f32[2]{0, 1}) {approximate = \"tanh\"}", "f32[2]{0, 0.841192}"},

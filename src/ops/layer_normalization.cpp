@@ -1,6 +1,7 @@
 // LayerNormalization and RMSNormalization: normalisation over the last axes.
 #include "ops/support/blank.h"
 #include "ops/support/dims.h"
+#include "ops/support/lower.h"
 #include "ops/support/moments.h"
 
 namespace selkie::ops {
@@ -80,6 +81,75 @@ std::vector<Type> forward_layer(const ForwardContext& c) {
   return out;
 }
 
+// The axes over which elements are normalised: how many before them, their sizes, and the number of elements.
+struct Normalised {
+  size_t first;
+  SymDims extents;
+  kir::Value count;
+};
+
+Normalised normalised(const LowerContext& c, DType dtype) {
+  auto first = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(c.rank(0))));
+  Normalised n{.first = first, .extents = {}, .count = {}};
+  sym::Expr count = c.constant(1);
+  for (size_t i = first; i < c.rank(0); ++i) {
+    n.extents.push_back((*c.dims(0))[i]);
+    count = count * n.extents.back();
+  }
+  n.count = cast(c.size(count), dtype);
+  return n;
+}
+
+kir::Value mean_over(const LowerContext& c, const Normalised& n, DType dtype, const Index& at,
+                     const std::function<kir::Value(kir::Value)>& f) {
+  kir::Builder& b = c.builder();
+  kir::Value sum = b.reduce(kir::Op::add, b.number(dtype, 0), n.extents, [&](const Index& k) {
+    Index from(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(n.first));
+    from.insert(from.end(), k.begin(), k.end());
+    return f(cast(c.operand(0, from), dtype));
+  });
+  return sum / n.count;
+}
+
+// An element of scale or bias, which broadcast to x.
+kir::Value parameter(const LowerContext& c, size_t i, const Index& at, DType dtype) {
+  return cast(c.operand(i, broadcast_index(c, *c.dims(i), *c.dims(0), at)), dtype);
+}
+
+void lower_layer(LowerContext& c) {
+  DType dtype = compute_dtype(c.dtype(0));
+  struct Statistics {
+    kir::Value mean, factor;
+  };
+  auto statistics = [&c, dtype](const Index& at) {
+    Normalised n = normalised(c, dtype);
+    kir::Value mean = c.builder().hoist(mean_over(c, n, dtype, at, [](kir::Value x) { return x; }));
+    kir::Value variance = mean_over(c, n, dtype, at, [&](kir::Value x) { return (x - mean) * (x - mean); });
+    kir::Value factor = 1.0 / unary(kir::Op::sqrt, variance + double{c.attr_float("epsilon")});
+    return Statistics{.mean = mean, .factor = c.builder().hoist(factor)};
+  };
+  c.define(0, [&c, dtype, statistics](const Index& at) {
+    auto [mean, factor] = statistics(at);
+    kir::Value y = (cast(c.operand(0, at), dtype) - mean) * factor * parameter(c, 1, at, dtype);
+    if (c.has(2)) y = y + parameter(c, 2, at, dtype);
+    return cast(y, c.result_dtype());
+  });
+  if (c.result_count() > 1)
+    c.define(1, [&c, statistics](const Index& at) { return cast(statistics(at).mean, c.result_dtype(1)); });
+  if (c.result_count() > 2)
+    c.define(2, [&c, statistics](const Index& at) { return cast(statistics(at).factor, c.result_dtype(2)); });
+}
+
+void lower_rms(LowerContext& c) {
+  DType dtype = compute_dtype(c.dtype(0));
+  c.define(0, [&c, dtype](const Index& at) {
+    kir::Value square = mean_over(c, normalised(c, dtype), dtype, at, [](kir::Value x) { return x * x; });
+    kir::Value factor =
+        c.builder().hoist(1.0 / unary(kir::Op::sqrt, square + double{c.attr_float("epsilon")}));
+    return cast(cast(c.operand(0, at), dtype) * factor * parameter(c, 1, at, dtype), c.result_dtype());
+  });
+}
+
 void backward(BackwardContext& c) {
   backward_same(c);
   if (!c.dims(0)) return;
@@ -106,6 +176,7 @@ OpDef layer() {
   op.results = {{"y", float_tensor}, {"mean", stash_type, optional}, {"invstddev", stash_type, optional}};
   op.forward = forward_layer;
   op.eval = eval_layer;
+  op.lower = lower_layer;
   op.samples = {
       {"$(f32[1, 2]{1, 3}, f32[2]{1, 2}, f32[1]{10}) {epsilon = 0.0}", "f32[1, 2]{9, 12}, f32[1, 1]{2}, f32[1, 1]{1}"},
       {"$(f32[2, 3, 4], f32[3, 4]) {axis = 1}", "f32[2, 3, 4], f32[2, 1, 1], f32[2, 1, 1]"},
@@ -125,6 +196,7 @@ OpDef rms() {
   op.results = {{"y", scale_type}};
   op.forward = [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(c.dtype(1), c.dims(0))}; };
   op.eval = eval_rms;
+  op.lower = lower_rms;
   op.samples = {{"$(f32[1, 2]{1, 7}, f32[2]{5, 10}) {epsilon = 0.0}", "f32[1, 2]{1, 14}"},
                 {"$(f16[2, 3, 4], f32[3, 4]) {axis = -2}", "f32[2, 3, 4]"},
                 {"$(f32[0, 4], f32[4])", "f32[0, 4]"},

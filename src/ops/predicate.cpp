@@ -3,6 +3,7 @@
 
 #include "ops/support/blank.h"
 #include "ops/support/elementwise.h"
+#include "ops/support/lower.h"
 
 namespace selkie::ops {
 namespace {
@@ -30,6 +31,16 @@ OpDef is_inf() {
     e.set(0, map_elements<double>(e.tensor(0), DType::boolean,
                                   [=](double v) -> uint8_t { return std::isinf(v) && (v > 0 ? positive : negative); }));
   };
+  op.lower = [](LowerContext& c) {
+    bool negative = c.attr_int("detect_negative") != 0;
+    bool positive = c.attr_int("detect_positive") != 0;
+    lower_elementwise(c, [=](const LowerContext&, std::span<const kir::Value> x) {
+      auto equals = [&](double v, bool asked) {
+        return asked ? x[0] == x[0].builder().number(x[0].dtype(), v) : x[0].builder().number(DType::boolean, 0);
+      };
+      return equals(HUGE_VAL, positive) | equals(-HUGE_VAL, negative);
+    });
+  };
   op.samples = {{"$(f32[3]{1, inf, -inf})", "bool[3]{false, true, true}"},
                 {"$(f32[2]{inf, -inf}) {detect_negative = 0}", "bool[2]{true, false}"},
                 {"$(i32[2])", "error: must be one of"}};
@@ -43,6 +54,9 @@ OpDef is_nan() {
   op.doc = "whether an element is not a number";
   op.eval = [](EvalContext& e) {
     e.set(0, map_elements<double>(e.tensor(0), DType::boolean, [](double v) -> uint8_t { return std::isnan(v); }));
+  };
+  op.lower = [](LowerContext& c) {
+    lower_elementwise(c, [](const LowerContext&, std::span<const kir::Value> x) { return is_nan(x[0]); });
   };
   op.samples = {
       {"$(f32[2]{1, inf})", "bool[2]{false, false}"}, {"$(f32[0])", "bool[0]"}, {"$(i32[2])", "error: must be one of"}};
@@ -59,6 +73,9 @@ OpDef logical_not() {
   op.value = [](ValueContext& c) { value_elementwise(c, [](std::span<const sym::Expr> x) { return negation(x[0]); }); };
   op.eval = [](EvalContext& e) {
     e.set(0, map_elements<uint64_t>(e.tensor(0), DType::boolean, [](uint64_t v) { return v ^ 1; }));
+  };
+  op.lower = [](LowerContext& c) {
+    lower_elementwise(c, [](const LowerContext&, std::span<const kir::Value> x) { return !x[0]; });
   };
   op.samples = {{"$(bool[2]{true, false})", "bool[2]{false, true}"}, {"$(f32[2])", "error: must be one of"}};
   return op;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -222,6 +223,66 @@ void backward(BackwardContext& c) {
   c.set_dims(0, dims);
 }
 
+using kir::Value;
+
+// Σ f(x), the largest or the smallest of the elements that one result reduces.
+Value fold(const LowerContext& c, const std::vector<bool>& reduced, const Index& at, DType dtype, kir::Op combine,
+           double start, const std::function<Value(Value)>& f) {
+  SymDims extents;
+  for (size_t i = 0; i < reduced.size(); ++i)
+    if (reduced[i]) extents.push_back((*c.dims(0))[i]);
+  auto element = [&](const Index& k) {
+    Index from;
+    size_t next_reduced = 0;
+    size_t next_kept = 0;
+    for (bool is_reduced : reduced) {
+      from.push_back(is_reduced ? k[next_reduced++] : at[next_kept]);
+      if (!is_reduced || c.attr_int("keepdims") != 0) ++next_kept;
+    }
+    return f(cast(c.operand(0, from), dtype));
+  };
+  if (extents.empty()) return element({});
+  return c.builder().reduce(combine, c.builder().number(dtype, start), extents, element);
+}
+
+Value reduced_element(const Row& row, const LowerContext& c, const std::vector<bool>& reduced, const Index& at) {
+  DType dtype = compute_dtype(c.dtype(0));
+  auto same = [](Value x) { return x; };
+  auto over = [&](kir::Op combine, double start, const std::function<Value(Value)>& f) {
+    return fold(c, reduced, at, dtype, combine, start, f);
+  };
+  if (row.name == "reduce_max") return over(kir::Op::max, -infinity, same);
+  if (row.name == "reduce_min") return over(kir::Op::min, infinity, same);
+  if (row.name == "reduce_prod") return over(kir::Op::mul, 1, same);
+  if (row.name == "reduce_sum") return over(kir::Op::add, 0, same);
+  if (row.name == "reduce_l1") return over(kir::Op::add, 0, [](Value x) { return unary(kir::Op::abs, x); });
+  if (row.name == "reduce_log_sum") return unary(kir::Op::log, over(kir::Op::add, 0, same));
+  auto square = [](Value x) { return x * x; };
+  if (row.name == "reduce_l2") return unary(kir::Op::sqrt, over(kir::Op::add, 0, square));
+  if (row.name == "reduce_sum_square") return over(kir::Op::add, 0, square);
+  if (row.name == "reduce_mean") {
+    sym::Expr count = c.constant(1);
+    for (size_t i = 0; i < reduced.size(); ++i)
+      if (reduced[i]) count = count * (*c.dims(0))[i];
+    return over(kir::Op::add, 0, same) / cast(c.size(count), dtype);
+  }
+  CHECK(row.shifted_exp, "no kernel for {}", row.name);
+  Value top = over(kir::Op::max, -infinity, same);
+  Value finite = c.builder().hoist(select(unary(kir::Op::abs, top) < infinity, top, top - top));
+  Value shift = select(is_nan(finite), c.builder().number(dtype, 0), finite);
+  return unary(kir::Op::log, over(kir::Op::add, 0, [&](Value x) { return unary(kir::Op::exp, x - shift); })) + shift;
+}
+
+void lower(const Row& row, LowerContext& c) {
+  std::optional<std::vector<bool>> reduced = reduced_axes(c, c.rank(0));
+  if (!reduced) c.refuse("the axes are not known before the run");
+  if (!is_float(c.dtype(0)) && row.name != "reduce_sum" && row.name != "reduce_prod")
+    c.refuse("of integers");
+  c.define(0, [&c, row, reduced = *reduced](const Index& at) {
+    return cast(reduced_element(row, c, reduced, at), c.result_dtype());
+  });
+}
+
 ir::Hook<void(ValueContext&)> value_of(const Row& row) {
   if (row.symbolic == nullptr) return absent("does not occur in shape arithmetic");
   return [f = row.symbolic](ValueContext& c) {
@@ -270,7 +331,7 @@ OpDef record(const Row& row) {
       .backward = backward,
       .value = value_of(row),
       .eval = [row](EvalContext& e) { eval(row, e); },
-      .lower = later::cpu,
+      .lower = [row](LowerContext& c) { lower(row, c); },
       .grad = later::training,
       .upgrades = {{row.onnx == "ReduceSum" ? 13 : 18, attr_to_operand("axes", 1)}},
       .samples = {{"$(f32[2, 3], i64[1]{1})", "f32[2, 1]"},

@@ -1,5 +1,6 @@
 // Reshape: the same elements under a shape given at run time.
 #include "ops/support/dims.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -193,7 +194,7 @@ OpDef reshape_op() {
       .backward = backward,
       .value = value_by_moving,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower_reorganized,
       .grad = later::training,
       .upgrades = {{5, all_of({attr_to_operand("shape", 1), drop_attrs({"consumed_inputs"})})}},
       .samples = {{"$(f32[2, 3], i64[2]{3, 2})", "f32[3, 2]"},

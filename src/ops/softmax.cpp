@@ -1,5 +1,8 @@
 // Softmax, LogSoftmax and Hardmax along one axis.
+#include "ops/support/lower.h"
 #include "ops/support/softmax.h"
+
+#include <cmath>
 
 #include "ops/support/lines.h"
 #include "ops/support/record.h"
@@ -55,6 +58,28 @@ void coerce_to_matrix(UpgradeContext& c) {
   c.become("reshape");
 }
 
+void lower(std::string_view name, LowerContext& c) {
+  if (name == "hardmax") c.refuse("the first of the largest is found one after the other");
+  DType dtype = compute_dtype(c.dtype(0));
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(c.rank(0))));
+  c.define(0, [&c, name, dtype, axis](const Index& at) {
+    sym::Expr extent = (*c.dims(0))[axis];
+    auto element = [&](const Index& k) {
+      Index from = at;
+      from[axis] = k[0];
+      return cast(c.operand(0, from), dtype);
+    };
+    kir::Builder& b = c.builder();
+    kir::Value largest = b.reduce(kir::Op::max, b.number(dtype, -HUGE_VAL), {{extent}}, element);
+    auto shifted_exp = [&](const Index& k) { return unary(kir::Op::exp, element(k) - largest); };
+    kir::Value sum = b.reduce(kir::Op::add, b.number(dtype, 0), {{extent}}, shifted_exp);
+    bool logarithm = name == "log_softmax";
+    kir::Value scale = b.hoist(logarithm ? unary(kir::Op::log, sum) : 1.0 / sum);
+    kir::Value y = logarithm ? element({at[axis]}) - largest - scale : shifted_exp({at[axis]}) * scale;
+    return cast(y, c.result_dtype());
+  });
+}
+
 OpDef record(const Row& row) {
   return {
       .name = row.name,
@@ -76,7 +101,7 @@ OpDef record(const Row& row) {
             for_each_line(values, x.dims(), axis, line);
             e.set(0, narrow<double>(values, x.dtype(), x.dims()));
           },
-      .lower = later::cpu,
+      .lower = [name = row.name](LowerContext& c) { lower(name, c); },
       .grad = later::training,
       .upgrades = {{13, coerce_to_matrix}},
       .samples = {{"$(f32[1, 2]{0, 0})", row.expect},

@@ -1,6 +1,7 @@
 // Squeeze and Unsqueeze: axes of 1 taken out or put in.
 #include <algorithm>
 
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -88,7 +89,7 @@ OpDef record(bool squeeze) {
       .backward = squeeze ? backward_squeeze : backward_unsqueeze,
       .value = value_by_moving,
       .eval = squeeze ? eval_squeeze : [](EvalContext& e) { e.set(0, e.tensor(0).reshaped(unsqueezed(e.tensor(0).dims(), ints_of(e.tensor(1)), int64_t{1}))); },
-      .lower = later::cpu,
+      .lower = lower_reorganized,
       .grad = later::training,
       .upgrades = {{13, attr_to_operand("axes", 1)}},
       .samples = squeeze ? std::vector<ir::Sample>{{"$(f32[1, 3, 1], i64[1]{0})", "f32[3, 1]"},

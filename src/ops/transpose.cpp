@@ -1,6 +1,7 @@
 // Transpose: a permutation of the axes.
 #include <algorithm>
 
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -49,6 +50,17 @@ void backward(BackwardContext& c) {
   c.set_dims(0, dims);
 }
 
+void lower(LowerContext& c) {
+  const ir::Attribute* perm = c.find_attr("perm");
+  std::vector<int64_t> axes =
+      permutation(perm ? &std::get<std::vector<int64_t>>(*perm) : nullptr, static_cast<int64_t>(c.rank(0)));
+  c.define(0, [&c, axes](const Index& at) {
+    Index from(at.size());
+    for (size_t i = 0; i < at.size(); ++i) from[static_cast<size_t>(axes[i])] = at[i];
+    return c.operand(0, from);
+  });
+}
+
 }  // namespace
 
 OpDef transpose_op() {
@@ -65,7 +77,7 @@ OpDef transpose_op() {
       .backward = backward,
       .value = value_by_moving,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples = {{"$(i32[2, 3]{1, 2, 3, 4, 5, 6})", "i32[3, 2]{1, 4, 2, 5, 3, 6}"},
                   {"$(f32[2, 3, 4]) {perm = [1, 0, 2]}", "f32[3, 2, 4]"},

@@ -1,8 +1,10 @@
 // Element-wise operators of one operand: a table row each.
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include "ops/support/elementwise.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -104,6 +106,74 @@ std::vector<Row> rows() {
 }
 // clang-format on
 
+using kir::Value;
+using Kernel = Value (*)(Value x, Params);
+
+Value zero(Value x) { return x.builder().number(x.dtype(), 0); }
+Value one(Value x) { return x.builder().number(x.dtype(), 1); }
+Value exp_minus_1(Value x) { return unary(kir::Op::exp, x) - 1; }
+Value log_1_plus_exp(Value x) {
+  return max(x, zero(x)) + unary(kir::Op::log, unary(kir::Op::exp, -unary(kir::Op::abs, x)) + 1);
+}
+Value clamp_to_unit(Value x) { return max(zero(x), min(one(x), x)); }
+template <kir::Op op>
+Value plain(Value x, Params) {
+  return unary(op, x);
+}
+
+// What an element becomes in a kernel. Operators that are not here run on the host.
+const std::map<std::string_view, Kernel>& kernels() {
+  static const std::map<std::string_view, Kernel> table = {
+      {"abs", plain<kir::Op::abs>},
+      {"bitwise_not", plain<kir::Op::bit_not>},
+      {"ceil", plain<kir::Op::ceil>},
+      {"celu",
+       [](Value x, Params p) { return max(x, zero(x)) + min(zero(x), exp_minus_1(x / double{p[0]}) * double{p[0]}); }},
+      {"cos", plain<kir::Op::cos>},
+      {"elu", [](Value x, Params p) { return select(zero(x) < x, x, exp_minus_1(x) * double{p[0]}); }},
+      {"erf", plain<kir::Op::erf>},
+      {"exp", plain<kir::Op::exp>},
+      {"floor", plain<kir::Op::floor>},
+      {"hard_sigmoid", [](Value x, Params p) { return clamp_to_unit(x * double{p[0]} + double{p[1]}); }},
+      {"hard_swish", [](Value x, Params) { return x * clamp_to_unit(x / 6 + 0.5); }},
+      {"leaky_relu", [](Value x, Params p) { return select(zero(x) <= x, x, x * double{p[0]}); }},
+      {"log", plain<kir::Op::log>},
+      {"mish", [](Value x, Params) { return x * unary(kir::Op::tanh, log_1_plus_exp(x)); }},
+      {"neg", plain<kir::Op::neg>},
+      {"reciprocal", [](Value x, Params) { return 1.0 / x; }},
+      {"relu", [](Value x, Params) { return max(x, zero(x)); }},
+      {"round", plain<kir::Op::round>},
+      {"selu",
+       [](Value x, Params p) { return select(zero(x) < x, x, exp_minus_1(x) * double{p[0]}) * double{p[1]}; }},
+      {"sigmoid", plain<kir::Op::sigmoid>},
+      {"sign",
+       [](Value x, Params) {
+         Value sign = select(zero(x) < x, one(x), select(x < zero(x), zero(x) - one(x), zero(x)));
+         return select(is_nan(x), x, sign);
+       }},
+      {"sin", plain<kir::Op::sin>},
+      {"softplus", [](Value x, Params) { return log_1_plus_exp(x); }},
+      {"softsign", [](Value x, Params) { return x / (unary(kir::Op::abs, x) + 1); }},
+      {"sqrt", plain<kir::Op::sqrt>},
+      {"swish", [](Value x, Params p) { return x * unary(kir::Op::sigmoid, x * double{p[0]}); }},
+      {"tanh", plain<kir::Op::tanh>},
+      {"thresholded_relu", [](Value x, Params p) { return select(zero(x) + double{p[0]} < x, x, zero(x)); }},
+  };
+  return table;
+}
+
+ir::Hook<void(LowerContext&)> lower_of(const Row& row) {
+  auto at = kernels().find(row.name);
+  if (at == kernels().end()) return absent("needs a function that kernels do not have");
+  return [row, kernel = at->second](LowerContext& c) {
+    if (row.name == "erf" && !is_float(c.dtype(0))) c.refuse("of integers");
+    std::vector<float> params;
+    for (const ir::AttrDef& attr : row.attrs) params.push_back(c.attr_float(attr.name));
+    lower_elementwise(
+        c, [kernel, params](const LowerContext&, std::span<const Value> x) { return kernel(x[0], params.data()); });
+  };
+}
+
 void eval(const Row& row, EvalContext& e) {
   const Tensor& x = e.tensor(0);
   if (row.integer != nullptr && is_signed_integer(x.dtype())) {
@@ -143,7 +213,7 @@ OpDef record(const Row& row) {
       .backward = backward_same,
       .value = value_of(row),
       .eval = [row](EvalContext& e) { eval(row, e); },
-      .lower = later::cpu,
+      .lower = lower_of(row),
       .grad = later::training,
       .upgrades = {{6, drop_attrs({"consumed_inputs"})}},
       .samples = {{row.dtypes.contains(DType::f32) ? "$(f32[2, 3])" : "$(i32[2, 3])",

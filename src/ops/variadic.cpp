@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "ops/support/elementwise.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -81,6 +82,15 @@ Tensor fold(EvalContext& e, F&& f, double scale) {
   return narrow<W>(result, e.tensor(0).dtype(), dims);
 }
 
+void lower(const Row& row, LowerContext& c) {
+  lower_elementwise(c, [name = row.name, mean = row.mean](const LowerContext& l, std::span<const kir::Value> x) {
+    kir::Value result = x[0];
+    for (kir::Value next : x.subspan(1))
+      result = name == "max" ? max(result, next) : name == "min" ? min(result, next) : result + next;
+    return mean ? result * (1.0 / static_cast<double>(l.operand_count())) : result;
+  });
+}
+
 void eval(const Row& row, EvalContext& e) {
   dispatch_number(e.tensor(0).dtype(), [&](auto tag) {
     using W = typename decltype(tag)::type;
@@ -116,7 +126,7 @@ OpDef record(const Row& row) {
       .backward = backward_broadcast,
       .value = value_of(row),
       .eval = [row](EvalContext& e) { eval(row, e); },
-      .lower = later::cpu,
+      .lower = [row](LowerContext& c) { lower(row, c); },
       .grad = later::training,
       .upgrades = {{6, drop_attrs({"consumed_inputs"})}},
       .samples = {{"$(f32[2, 3], f32[3], f32[])", "f32[2, 3]"},

@@ -1,4 +1,5 @@
 // Where: elements of one tensor or another, chosen by a third.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -45,7 +46,11 @@ OpDef where_op() {
       .backward = backward_broadcast,
       .value = value,
       .eval = eval,
-      .lower = later::cpu,
+      .lower =
+          [](LowerContext& c) {
+            lower_elementwise(
+                c, [](const LowerContext&, std::span<const kir::Value> x) { return select(x[0], x[1], x[2]); }, 1);
+          },
       .grad = later::training,
       .samples = {{"$(bool[2]{true, false}, i32[2]{1, 2}, i32[]{7})", "i32[2]{1, 7}"},
                   {"$(bool[2, 1], f32[3], f32[])", "f32[2, 3]"},

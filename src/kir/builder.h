@@ -1,0 +1,131 @@
+// Builds kernels. Expressions are interned; index arithmetic stays symbolic as long as it can. A reduction is placed in
+// the outermost loop that knows all it depends on, so that what a row shares is computed once per row.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "kir/kernel.h"
+
+namespace selkie::kir {
+
+class Builder;
+
+// An expression under construction.
+class Value {
+ public:
+  Value() = default;
+  Value(Builder* builder, ExprId id) : builder_(builder), id_(id) {}
+  ExprId id() const { return id_; }
+  Builder& builder() const { return *builder_; }
+  DType dtype() const;
+  // The symbolic integer that it is; null where it depends on the contents of buffers.
+  sym::Expr integer() const;
+  explicit operator bool() const { return builder_ != nullptr; }
+
+ private:
+  Builder* builder_ = nullptr;
+  ExprId id_ = no_expr;
+};
+
+using Index = std::vector<Value>;
+
+Value operator+(Value a, Value b);
+Value operator-(Value a, Value b);
+Value operator*(Value a, Value b);
+Value operator/(Value a, Value b);  // of integers: truncating
+Value operator-(Value a);
+Value operator<(Value a, Value b);
+Value operator<=(Value a, Value b);
+Value operator==(Value a, Value b);
+Value operator&(Value a, Value b);
+Value operator|(Value a, Value b);
+Value operator!(Value a);
+// With a number of the other operand's dtype.
+Value operator+(Value a, double b);
+Value operator-(Value a, double b);
+Value operator*(Value a, double b);
+Value operator/(Value a, double b);
+Value operator-(double a, Value b);
+Value operator/(double a, Value b);
+Value operator<(Value a, double b);
+
+Value min(Value a, Value b);
+Value max(Value a, Value b);
+Value select(Value condition, Value yes, Value no);
+Value cast(Value a, DType dtype);
+Value unary(Op op, Value a);
+Value is_nan(Value a);
+Value binary(Op op, Value a, Value b);
+// Of integers, rounding to minus infinity.
+Value floordiv(Value a, Value b);
+Value mod(Value a, Value b);
+
+class Builder {
+ public:
+  Builder(sym::Context& symbols, std::string name);
+
+  sym::Context& symbols() { return symbols_; }
+  const Kernel& kernel() const { return kernel_; }
+
+  uint32_t add_buffer(std::string name, DType dtype, Buffer::Role role, sym::Expr elements);
+  Value integer(sym::Expr e);
+  Value integer(int64_t value) { return integer(symbols_.constant(value)); }
+  Value number(DType dtype, double value);
+  Value load(uint32_t buffer, Value index);
+  Value load_if(Value condition, uint32_t buffer, Value index, Value otherwise);
+  Value make(Op op, DType dtype, std::span<const Value> operands);
+
+  // Runs `body` with the variable of a new loop.
+  void loop(Statement::LoopKind kind, sym::Expr extent, std::string_view hint,
+            const std::function<void(Value variable)>& body);
+  void store(uint32_t buffer, Value index, Value value);
+
+  // combine over all indices below the extents of element(index), starting with `start`.
+  Value reduce(Op combine, Value start, std::span<const sym::Expr> extents,
+               const std::function<Value(const Index&)>& element);
+
+  // The same value, kept in a local of the outermost loop that knows it if that is outside the present vector loop.
+  Value hoist(Value value);
+
+  // For each reduction, the extents of the loops around it.
+  const std::vector<std::vector<sym::Expr>>& reductions() const { return reductions_; }
+
+  // What was computed for a key in a loop that is still open, and the place to remember it.
+  using Key = std::pair<const void*, std::vector<ExprId>>;
+  std::optional<Value> recall(const Key& key) const;
+  void remember(Key key, Value value);
+
+  // Whether a reduction had to be placed inside a vector loop, which the kernel IR does not have.
+  bool reduces_in_vector_loop() const { return reduces_in_vector_loop_; }
+  // The kernel, with its sizes in the order of first use.
+  Kernel finish();
+
+ private:
+  struct Scope {
+    sym::Expr variable;  // null for the body of the kernel
+    sym::Expr extent;
+    Statement::LoopKind kind;
+    Block block;
+    std::vector<uint32_t> locals;
+    std::map<Key, Value> remembered;
+  };
+
+  ExprId intern(Expr e);
+  // The innermost open scope that an expression depends on.
+  using Depths = std::unordered_map<ExprId, size_t>;
+  size_t depth(ExprId id, Depths& known) const;
+  size_t depth(const Statement& statement, Depths& known) const;
+
+  sym::Context& symbols_;
+  Kernel kernel_;
+  std::map<std::tuple<Op, DType, std::array<ExprId, 3>, uint64_t, uint32_t, int64_t>, ExprId> interned_;
+  std::vector<Scope> scopes_;
+  std::vector<std::vector<sym::Expr>> reductions_;
+  bool reduces_in_vector_loop_ = false;
+};
+
+}  // namespace selkie::kir

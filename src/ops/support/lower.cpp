@@ -1,0 +1,69 @@
+#include "ops/support/lower.h"
+
+#include <algorithm>
+
+namespace selkie::ops {
+
+DType compute_dtype(DType dtype) {
+  if (dtype == DType::f16 || dtype == DType::bf16) return DType::f32;
+  return dtype;
+}
+
+Index broadcast_index(const LowerContext& c, const SymDims& from, const SymDims& to, const Index& at) {
+  Index index;
+  size_t shift = to.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i) {
+    const kir::Value& here = at[i + shift];
+    if (from[i].constant() == 1)
+      index.push_back(c.size(c.constant(0)));
+    else if (c.proves_equal(from[i], to[i + shift]))
+      index.push_back(here);
+    else  // 1 or as large as the result: the run tells which
+      index.push_back(here * c.size(sym::min(sym::max(from[i] - 1, 0), 1)));
+  }
+  return index;
+}
+
+kir::Value broadcast_operand(const LowerContext& c, size_t i, const Index& at, DType dtype) {
+  return cast(c.operand(i, broadcast_index(c, *c.dims(i), c.result_dims(), at)), dtype);
+}
+
+void lower_elementwise(LowerContext& c, const ScalarFunction& f, size_t typed_by) {
+  DType dtype = compute_dtype(c.dtype(typed_by));
+  c.define(0, [&c, f, dtype](const Index& at) {
+    std::vector<kir::Value> operands;
+    for (size_t i = 0; i < c.operand_count(); ++i)
+      operands.push_back(broadcast_operand(c, i, at, c.dtype(i) == DType::boolean ? DType::boolean : dtype));
+    return cast(f(c, operands), c.result_dtype());
+  });
+}
+
+kir::Value linear_index(kir::Builder& b, const SymDims& dims, const Index& at) {
+  kir::Value position = b.integer(0);
+  for (size_t i = 0; i < dims.size(); ++i) position = position * b.integer(dims[i]) + at[i];
+  return position;
+}
+
+Index index_at(kir::Builder& b, const SymDims& dims, kir::Value position) {
+  Index index(dims.size());
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (dims[i].constant() == 1) {
+      index[i] = b.integer(0);
+      continue;
+    }
+    index[i] = i == 0 ? position : mod(position, b.integer(dims[i]));
+    if (i != 0) position = floordiv(position, b.integer(dims[i]));
+  }
+  return index;
+}
+
+void lower_reorganized(LowerContext& c) {
+  c.define(0, [&c](const Index& at) { return c.operand_at(0, linear_index(c.builder(), c.result_dims(), at)); });
+}
+
+bool divides_safely(const LowerContext& c, size_t operand) {
+  std::optional<ir::SymElements> known = c.contents(operand);
+  return known && std::ranges::none_of(*known, [&](sym::Expr e) { return !c.excludes(e, 0); });
+}
+
+}  // namespace selkie::ops

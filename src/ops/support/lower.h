@@ -1,0 +1,89 @@
+// What an operator's `lower` sees: it says what one element of each result is, given elements of the operands.
+//
+// Which results are stored and which are computed where they are used is not its concern: fusion decides, and asks for
+// elements at the indices it needs.
+#pragma once
+
+#include <functional>
+
+#include "ir/shape_context.h"
+#include "kir/builder.h"
+
+namespace selkie::ir {
+
+// An element of a result at an index of the result's rank.
+using Element = std::function<kir::Value(const kir::Index&)>;
+
+// Thrown by `lower` for a form of the operator that has no kernel: it then runs on the host. Not an error.
+struct NotLowered {
+  std::string reason;
+};
+
+class LowerContext : public ShapeContext {
+ public:
+  struct Operands {
+    std::function<kir::Value(size_t operand, const kir::Index&)> at_index;
+    std::function<kir::Value(size_t operand, kir::Value)> at_position;
+  };
+  LowerContext(const Node& node, std::span<const Known> operands, std::span<const Known> results, sym::Facts& facts,
+               sym::Context& symbols, ShapeServices& services, kir::Builder& builder, Operands read)
+      : ShapeContext(*node.op, node.attrs, operands, results, facts, symbols, services, &node),
+        builder_(builder),
+        read_(std::move(read)),
+        elements_(results.size()) {}
+
+  kir::Builder& builder() const { return builder_; }
+  const Known& result(size_t i) const { return results_[i]; }
+  DType result_dtype(size_t i = 0) const { return results_[i].type.dtype; }
+  const SymDims& result_dims(size_t i = 0) const { return *results_[i].type.dims; }
+  float attr_float(std::string_view name) const { return std::get<float>(*find_attr(name)); }
+  kir::Value size(sym::Expr e) const { return builder_.integer(e); }
+
+  // An element of an operand, in its dtype.
+  kir::Value operand(size_t i, const kir::Index& at) const { return read_.at_index(i, at); }
+  // The same by its position in row-major order.
+  kir::Value operand_at(size_t i, kir::Value position) const { return read_.at_position(i, position); }
+  void define(size_t result, Element element) { elements_[result] = std::move(element); }
+  [[noreturn]] void refuse(std::string reason) const { throw NotLowered{std::move(reason)}; }
+
+  const Element& element(size_t result) const { return elements_[result]; }
+
+ private:
+  kir::Builder& builder_;
+  Operands read_;
+  std::vector<Element> elements_;
+};
+
+}  // namespace selkie::ir
+
+namespace selkie::ops {
+
+using ir::LowerContext;
+using ir::SymDims;
+using kir::Index;
+
+// The dtype in which elements are computed: f32 for the smaller floats, else their own.
+DType compute_dtype(DType dtype);
+
+// The index of an operand that is broadcast to the result, from the index of the result.
+Index broadcast_index(const LowerContext& c, const SymDims& from, const SymDims& to, const Index& at);
+// An element of operand i, broadcast to result 0, as a `dtype`.
+kir::Value broadcast_operand(const LowerContext& c, size_t i, const Index& at, DType dtype);
+
+// result 0 = f(operands), element by element, over broadcast operands, computed in the compute dtype of operand
+// `typed_by`.
+using ScalarFunction = std::function<kir::Value(const LowerContext&, std::span<const kir::Value>)>;
+void lower_elementwise(LowerContext& c, const ScalarFunction& f, size_t typed_by = 0);
+
+// The position of an index in row-major order, and the index of a position.
+kir::Value linear_index(kir::Builder& b, const SymDims& dims, const Index& at);
+Index index_at(kir::Builder& b, const SymDims& dims, kir::Value position);
+
+// The elements of operand 0 in the same order under other dims: all operators that reorganize.
+void lower_reorganized(LowerContext& c);
+
+// Whether an integer operand is known to hold no 0, by which kernels could not divide with an error.
+bool divides_safely(const LowerContext& c, size_t operand);
+
+
+}  // namespace selkie::ops
