@@ -1,0 +1,138 @@
+// A compiled model: bytecode over a frame of integers (sizes) and values (tensors and structures of them), constants,
+// and kernels. Compiler and runtime share this and nothing else.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/host_value.h"
+
+namespace selkie::program {
+
+using Slot = uint32_t;      // an integer of the frame
+using Register = uint32_t;  // a value of the frame
+inline constexpr Register no_register = UINT32_MAX;
+
+// slot[to] = slot[a] op slot[b]; division rounds to minus infinity.
+struct SizeStep {
+  enum class Op : uint8_t { constant, add, subtract, multiply, divide, modulo, minimum, maximum };
+  Op op;
+  Slot to;
+  Slot a = 0;
+  Slot b = 0;
+  int64_t value = 0;  // of a constant
+};
+
+// What a register holds. A tensor's dims are slots if its rank is known.
+struct RegisterInfo {
+  enum class Storage : uint8_t {
+    constant,  // of the program
+    input,     // the caller's
+    arena,     // planned: at an offset that is computed once per call
+    heap,      // a host value of its own: outputs, results of host calls, tensors whose size is known late
+    view,      // the memory of another register, which outlives it
+  };
+  std::string name;
+  Storage storage = Storage::heap;
+  bool is_tensor = false;  // of known rank; else any host value
+  DType dtype = DType::f32;
+  std::vector<Slot> dims = {};
+  uint32_t constant = 0;
+  Register viewed = no_register;
+  Slot bytes = 0;      // arena: how many,
+  uint32_t first = 0;  // and the instructions between which it is in use
+  uint32_t last = 0;
+};
+
+// a == b or a <= b; `text` is what the user reads, with {a} and {b} for the numbers.
+struct Check {
+  bool equal;
+  Slot a;
+  Slot b;
+  std::string text;
+};
+
+struct Launch {
+  uint32_t kernel;
+  std::vector<Register> buffers;
+  std::vector<Slot> sizes;
+  std::optional<Slot> range;  // how many steps of the outermost loop there are to share
+  std::string node;           // what profiles and errors call it
+};
+
+// c[batch…] = a[batch…] · b[batch…] by a library kernel, in f32.
+struct MatrixProduct {
+  Register a, b, c;
+  Slot m, n, k;
+  std::vector<Slot> batch;                 // extents of the leading dims of c
+  std::vector<Slot> a_strides, b_strides;  // in matrices, per batch dim; a slot that holds 0 where one is broadcast
+  bool packed = false;                     // b is a constant in the library's own layout
+  std::string node;
+};
+
+// An operator that has no kernel, called through the embedder's table.
+struct HostCall {
+  std::vector<Register> operands;  // no_register where one is left out; then what its regions use from outside
+  std::vector<Register> results;
+  std::vector<std::pair<std::string, Slot>> symbols;  // sizes that it is given by name
+  std::string node;
+  std::string why;  // there is no kernel
+};
+
+// The dims and elements of a value that only running told.
+struct Bind {
+  Register value;
+  std::vector<std::pair<uint32_t, Slot>> dims;      // axis, slot
+  std::vector<std::pair<uint32_t, Slot>> elements;  // element, slot: its positive part
+  std::vector<std::pair<uint32_t, Slot>> negative;  // its negative part
+};
+
+enum class Opcode : uint8_t {
+  sizes,    // size steps a … b − 1
+  check,    // check a
+  launch,   // launch a
+  product,  // matrix product a
+  host,     // host call a
+  bind,     // bind a
+  allocate, // heap memory for register a, as its dims say
+  release,  // register a is not used any more
+};
+
+struct Instruction {
+  Opcode op;
+  uint32_t a = 0;
+  uint32_t b = 0;
+};
+
+struct Input {
+  std::string name;
+  bool is_tensor = false;
+  DType dtype = DType::f32;
+  std::optional<uint32_t> rank;
+};
+
+struct Program {
+  std::vector<Input> inputs;
+  std::vector<std::string> outputs;
+  std::vector<RegisterInfo> registers;
+  uint32_t slots = 0;
+  std::vector<SizeStep> steps;
+  std::vector<Check> checks;
+  std::vector<Launch> launches;
+  std::vector<MatrixProduct> products;
+  std::vector<HostCall> host_calls;
+  std::vector<Bind> binds;
+  std::vector<Instruction> code;
+  std::vector<Register> parameters;
+  std::vector<Register> results;
+  std::vector<Tensor> constants;
+  std::vector<std::string> kernels;  // names
+  uint32_t entry_slots = 0;          // the first ones: what the plan of the arena depends on
+};
+
+// Text for people.
+std::string disassemble(const Program& program);
+
+}  // namespace selkie::program

@@ -1,0 +1,332 @@
+#include "runtime/context.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <list>
+
+#include "base/convert.h"
+#include "runtime/arena.h"
+#include "runtime/products.h"
+
+namespace selkie::runtime {
+
+using program::Instruction;
+using program::no_register;
+using program::Opcode;
+using program::Program;
+using program::Register;
+using program::RegisterInfo;
+using program::SizeStep;
+using Storage = program::RegisterInfo::Storage;
+
+namespace {
+
+constexpr size_t alignment = 64;
+
+struct FreeMemory {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+
+int64_t floor_divide(int64_t a, int64_t b) {
+  int64_t quotient = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
+int64_t step(const SizeStep& s, int64_t a, int64_t b) {
+  int64_t result = 0;
+  bool overflow = false;
+  switch (s.op) {
+    case SizeStep::Op::constant:
+      return s.value;
+    case SizeStep::Op::add:
+      overflow = __builtin_add_overflow(a, b, &result);
+      break;
+    case SizeStep::Op::subtract:
+      overflow = __builtin_sub_overflow(a, b, &result);
+      break;
+    case SizeStep::Op::multiply:
+      overflow = __builtin_mul_overflow(a, b, &result);
+      break;
+    case SizeStep::Op::divide:
+      return b == 0 ? 0 : floor_divide(a, b);
+    case SizeStep::Op::modulo:
+      return b == 0 ? 0 : a - floor_divide(a, b) * b;
+    case SizeStep::Op::minimum:
+      return std::min(a, b);
+    case SizeStep::Op::maximum:
+      return std::max(a, b);
+  }
+  if (overflow) fail("a size leaves 64 bits");
+  return result;
+}
+
+}  // namespace
+
+class Context::Machine {
+ public:
+  Machine(std::shared_ptr<const Executable> executable, int threads)
+      : executable_(std::move(executable)),
+        program_(executable_->program),
+        threads_(threads),
+        slots_(program_.slots),
+        values_(program_.registers.size()) {
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (program_.registers[i].storage == Storage::arena) planned_.push_back(static_cast<Register>(i));
+  }
+
+  std::vector<HostValue> run(std::span<const HostValue> inputs) {
+    // Whatever happens, nothing of this run is kept.
+    struct Cleaner {
+      std::vector<Value>& values;
+      ~Cleaner() { std::fill(values.begin(), values.end(), Value{}); }
+    } cleaner{values_};
+    statistics_.launches = statistics_.host_calls = 0;
+    bind_constants();
+    bind_inputs(inputs);
+    bool arena_is_bound = false;
+    for (const Instruction& i : program_.code) {
+      if (!arena_is_bound && i.op != Opcode::sizes && i.op != Opcode::check && i.op != Opcode::bind) {
+        bind_arena();
+        arena_is_bound = true;
+      }
+      execute(i);
+    }
+    std::vector<HostValue> results;
+    for (Register r : program_.results) results.push_back(detached(host_value(r)));
+    return results;
+  }
+
+  const Statistics& statistics() const { return statistics_; }
+
+ private:
+  struct Value {
+    std::byte* data = nullptr;
+    HostValue host;  // owns the data of heap registers
+  };
+
+  void bind_constants() {
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (program_.registers[i].storage == Storage::constant)
+        set_host(static_cast<Register>(i), program_.constants[program_.registers[i].constant]);
+  }
+
+  void bind_inputs(std::span<const HostValue> inputs) {
+    if (inputs.size() != program_.inputs.size())
+      fail("the model has {} inputs, but {} are given", program_.inputs.size(), inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const program::Input& declared = program_.inputs[i];
+      if (declared.is_tensor) {
+        const Tensor& given = inputs[i].tensor();
+        if (given.dtype() != declared.dtype)
+          fail("input '{}' is {}, but must be {}", declared.name, name(given.dtype()), name(declared.dtype));
+        if (declared.rank && given.dims().size() != *declared.rank)
+          fail("input '{}' has shape {}, but must have rank {}", declared.name, to_string(given.dims()),
+               *declared.rank);
+      }
+      set_host(program_.parameters[i], inputs[i]);
+    }
+  }
+
+  // Sets a register whose value comes from outside the kernels, and its dims.
+  void set_host(Register r, HostValue value) {
+    const RegisterInfo& info = program_.registers[r];
+    if (info.is_tensor) {
+      const Tensor& tensor = value.tensor();
+      CHECK(tensor.dims().size() == info.dims.size() && tensor.dtype() == info.dtype, "register {} is given {}",
+            info.name, value.describe());
+      for (size_t i = 0; i < info.dims.size(); ++i)
+        if (info.storage != Storage::constant) slots_[info.dims[i]] = tensor.dims()[i];
+      values_[r].data = const_cast<std::byte*>(tensor.bytes());
+    }
+    values_[r].host = std::move(value);
+  }
+
+  // The arena depends on sizes that are known at entry, so that plans of earlier calls serve again.
+  void bind_arena() {
+    std::vector<int64_t> key(slots_.begin(), slots_.begin() + program_.entry_slots);
+    auto at = std::ranges::find(plans_, key, &Plan::key);
+    if (at == plans_.end()) {
+      std::vector<Lifetime> lifetimes;
+      for (Register r : planned_) {
+        const RegisterInfo& info = program_.registers[r];
+        lifetimes.push_back({.bytes = slots_[info.bytes], .first = info.first, .last = info.last});
+      }
+      constexpr size_t most_plans = 64;
+      if (plans_.size() == most_plans) plans_.pop_back();
+      plans_.push_front({.key = std::move(key), .arena = plan_arena(lifetimes)});
+      ++statistics_.plans;
+    } else if (at != plans_.begin()) {
+      plans_.splice(plans_.begin(), plans_, at);
+    }
+    const ArenaPlan& plan = plans_.front().arena;
+    if (plan.bytes > arena_bytes_) {
+      arena_.reset();
+      arena_bytes_ = 0;
+      arena_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, static_cast<size_t>(plan.bytes))));
+      if (!arena_) fail("{} bytes for intermediate results cannot be had", plan.bytes);
+      arena_bytes_ = plan.bytes;
+    }
+    statistics_.arena_bytes = plan.bytes;
+    for (size_t i = 0; i < planned_.size(); ++i) values_[planned_[i]].data = arena_.get() + plan.offsets[i];
+  }
+
+  void execute(const Instruction& i) {
+    switch (i.op) {
+      case Opcode::sizes:
+        for (uint32_t s = i.a; s < i.b; ++s) {
+          const SizeStep& step_ = program_.steps[s];
+          slots_[step_.to] = step(step_, slots_[step_.a], slots_[step_.b]);
+        }
+        break;
+      case Opcode::check:
+        check(program_.checks[i.a]);
+        break;
+      case Opcode::launch:
+        launch(program_.launches[i.a]);
+        break;
+      case Opcode::product:
+        product(program_.products[i.a]);
+        break;
+      case Opcode::host:
+        host(i.a);
+        break;
+      case Opcode::bind:
+        bind(program_.binds[i.a]);
+        break;
+      case Opcode::allocate:
+        set_host(i.a, Tensor::uninitialized(program_.registers[i.a].dtype, dims_of(i.a)));
+        break;
+      case Opcode::release:
+        values_[i.a] = {};
+        break;
+    }
+  }
+
+  void check(const program::Check& c) {
+    int64_t a = slots_[c.a];
+    int64_t b = slots_[c.b];
+    if (c.equal ? a == b : a <= b) return;
+    fail("{}", fmt::format(fmt::runtime(c.text), fmt::arg("a", a), fmt::arg("b", b)));
+  }
+
+  std::byte* data_of(Register r) const {
+    const RegisterInfo& info = program_.registers[r];
+    return info.storage == Storage::view ? data_of(info.viewed) : values_[r].data;
+  }
+
+  Dims dims_of(Register r) const {
+    Dims dims;
+    for (program::Slot slot : program_.registers[r].dims) dims.push_back(slots_[slot]);
+    return dims;
+  }
+
+  void launch(const program::Launch& l) {
+    constexpr size_t most = 64;
+    void* buffers[most];
+    int64_t sizes[most];
+    CHECK(l.buffers.size() <= most && l.sizes.size() <= most, "a kernel of so many operands");
+    for (size_t i = 0; i < l.buffers.size(); ++i) buffers[i] = data_of(l.buffers[i]);
+    for (size_t i = 0; i < l.sizes.size(); ++i) sizes[i] = slots_[l.sizes[i]];
+    int64_t ranges[2] = {0, l.range ? slots_[*l.range] : 0};
+    ++statistics_.launches;
+    executable_->kernels[l.kernel](buffers, sizes, ranges);
+  }
+
+  void product(const program::MatrixProduct& p) {
+    Product product{.a = reinterpret_cast<const float*>(data_of(p.a)),
+                    .b = reinterpret_cast<const float*>(data_of(p.b)),
+                    .c = reinterpret_cast<float*>(data_of(p.c)),
+                    .m = slots_[p.m],
+                    .n = slots_[p.n],
+                    .k = slots_[p.k],
+                    .packed = p.packed};
+    for (program::Slot s : p.batch) product.batch.push_back(slots_[s]);
+    for (program::Slot s : p.a_strides) product.a_strides.push_back(slots_[s]);
+    for (program::Slot s : p.b_strides) product.b_strides.push_back(slots_[s]);
+    ++statistics_.launches;
+    products_.run(product);
+  }
+
+  // A register as a host value; tensors of the arena are seen in place.
+  HostValue host_value(Register r) const {
+    if (r == no_register) return {};
+    const RegisterInfo& info = program_.registers[r];
+    if (!values_[r].host.is_absent()) return values_[r].host;
+    if (!info.is_tensor) return {};
+    return Tensor::view(info.dtype, dims_of(r), data_of(r), nullptr);
+  }
+
+  // A host value that does not point into the arena or at a caller's memory.
+  HostValue detached(HostValue value) const {
+    if (value.is_tensor()) {
+      const Tensor& tensor = value.tensor();
+      const std::byte* at = tensor.bytes();
+      if (at < arena_.get() || at >= arena_.get() + arena_bytes_) return value;
+      Tensor copy = Tensor::uninitialized(tensor.dtype(), tensor.dims());
+      std::copy(at, at + tensor.byte_size(), copy.mutable_bytes());
+      return copy;
+    }
+    if (value.is_sequence()) {
+      Sequence items;
+      for (const HostValue& item : value.sequence()) items.items.push_back(detached(item));
+      return items;
+    }
+    if (value.is_optional() && value.optional().value)
+      return Optional{std::make_shared<const HostValue>(detached(*value.optional().value))};
+    return value;
+  }
+
+  void host(uint32_t index) {
+    const program::HostCall& call = program_.host_calls[index];
+    std::vector<HostValue> operands;
+    for (Register r : call.operands) operands.push_back(host_value(r));
+    std::vector<std::pair<std::string_view, int64_t>> symbols;
+    for (const auto& [name, slot] : call.symbols) symbols.emplace_back(name, slots_[slot]);
+    ++statistics_.host_calls;
+    std::vector<HostValue> results =
+        executable_->host_functions[index]({.operands = operands, .symbols = symbols});
+    for (size_t i = 0; i < call.results.size() && i < results.size(); ++i)
+      if (call.results[i] != no_register) set_host(call.results[i], detached(std::move(results[i])));
+  }
+
+  void bind(const program::Bind& b) {
+    HostValue value = host_value(b.value);
+    if (!value.is_tensor()) return;
+    const Tensor& tensor = value.tensor();
+    for (auto [axis, slot] : b.dims)
+      if (axis < tensor.dims().size()) slots_[slot] = tensor.dims()[axis];
+    if (b.elements.empty() && b.negative.empty()) return;
+    std::vector<int64_t> elements = widen<int64_t>(tensor);
+    for (auto [i, slot] : b.elements)
+      if (i < elements.size()) slots_[slot] = std::max<int64_t>(elements[i], 0);
+    for (auto [i, slot] : b.negative)
+      if (i < elements.size()) slots_[slot] = elements[i] < 0 ? -elements[i] : 0;
+  }
+
+  struct Plan {
+    std::vector<int64_t> key;
+    ArenaPlan arena;
+  };
+
+  std::shared_ptr<const Executable> executable_;
+  const Program& program_;
+  int threads_;
+  std::vector<int64_t> slots_;
+  std::vector<Value> values_;
+  std::vector<Register> planned_;
+  std::list<Plan> plans_;  // the latest first
+  std::unique_ptr<std::byte, FreeMemory> arena_;
+  int64_t arena_bytes_ = 0;
+  Products products_;
+  Statistics statistics_;
+};
+
+Context::Context(std::shared_ptr<const Executable> executable, int threads)
+    : machine_(std::make_unique<Machine>(std::move(executable), threads)) {}
+Context::~Context() = default;
+Context::Context(Context&&) noexcept = default;
+
+std::vector<HostValue> Context::run(std::span<const HostValue> inputs) { return machine_->run(inputs); }
+const Statistics& Context::statistics() const { return machine_->statistics(); }
+
+}  // namespace selkie::runtime

@@ -1,0 +1,51 @@
+// Runs programs. A program is immutable and shared; a context holds what one run needs, for one run at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "program/program.h"
+
+namespace selkie::runtime {
+
+using KernelFunction = void (*)(void* const* buffers, const int64_t* sizes, const int64_t* ranges);
+
+// What the embedder gives for operators without kernels, one function per host call of the program.
+struct HostArguments {
+  std::span<const HostValue> operands;
+  std::span<const std::pair<std::string_view, int64_t>> symbols;
+};
+using HostFunction = std::function<std::vector<HostValue>(const HostArguments&)>;
+
+// A program with its code: what is needed to run it.
+struct Executable {
+  program::Program program;
+  std::vector<KernelFunction> kernels;
+  std::vector<HostFunction> host_functions;
+  std::shared_ptr<const void> code;  // keeps the kernels in memory
+};
+
+struct Statistics {
+  int64_t arena_bytes = 0;
+  int64_t launches = 0;
+  int64_t host_calls = 0;
+  int64_t plans = 0;  // of the arena that were made
+};
+
+class Context {
+ public:
+  explicit Context(std::shared_ptr<const Executable> executable, int threads = 1);
+  ~Context();
+  Context(Context&&) noexcept;
+
+  // Inputs in the order of the program. Errors name the input or the node; the context stays usable.
+  std::vector<HostValue> run(std::span<const HostValue> inputs);
+  const Statistics& statistics() const;
+
+ private:
+  class Machine;
+  std::unique_ptr<Machine> machine_;
+};
+
+}  // namespace selkie::runtime
