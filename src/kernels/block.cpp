@@ -1,0 +1,111 @@
+// The loop nest around the register tiles.
+#include "kernels/block.h"
+
+namespace selkie::kernels {
+namespace {
+
+// Depth is taken in parts only where a panel would not stay in half of the second-level cache: tiles read panels from
+// there fast enough, while every part costs one more pass over c.
+int64_t most_depth(const KernelTable& table) {
+  return std::max<int64_t>(64, cache_sizes().l2 / 2 / (4 * table.tile_columns));
+}
+
+// A part of the products: some taps in full, or a piece of one tap.
+struct DepthPart {
+  int64_t tap_begin;
+  int64_t taps;
+  int64_t begin;
+  int64_t depth;
+};
+
+class DepthParts {
+ public:
+  DepthParts(int64_t most, int64_t taps, int64_t depth) : taps_(taps), depth_(depth) {
+    int64_t pieces = std::max<int64_t>(1, ceil_divide(depth, most));
+    piece_ = ceil_divide(depth, pieces);
+    int64_t groups = pieces > 1 ? taps : std::max<int64_t>(1, ceil_divide(taps * depth, most));
+    group_ = std::max<int64_t>(1, ceil_divide(taps, std::max<int64_t>(1, groups)));
+    pieces_ = piece_ > 0 ? ceil_divide(depth, piece_) : 1;
+  }
+  int64_t count() const { return ceil_divide(std::max<int64_t>(1, taps_), group_) * pieces_; }
+  DepthPart at(int64_t index) const {
+    int64_t tap = index / pieces_ * group_;
+    int64_t begin = index % pieces_ * piece_;
+    return {.tap_begin = tap,
+            .taps = std::min(group_, taps_ - tap),
+            .begin = begin,
+            .depth = std::min(piece_, depth_ - begin)};
+  }
+
+ private:
+  int64_t taps_;
+  int64_t depth_;
+  int64_t piece_;
+  int64_t pieces_;
+  int64_t group_;
+};
+
+// Columns after which the epilogue is called: wide enough for its loops, small enough that the block is still in cache.
+int64_t epilogue_columns(const KernelTable& table, const Block& block) {
+  int64_t fitting = cache_sizes().l2 / 8 / (4 * std::max<int64_t>(1, block.rows));
+  return round_up(std::max<int64_t>(fitting, 64), table.tile_columns);
+}
+
+void multiply_panel(const KernelTable& table, const Block& block, const DepthPart& part, bool first, int64_t column) {
+  int64_t columns = std::min<int64_t>(table.tile_columns, block.column_end - column);
+  bool partial = block.b.partial && columns < table.tile_columns;
+  int64_t depth_stride = partial ? table.tile_columns : block.b.depth_stride;
+  const float* panel = partial
+                           ? block.b.partial
+                           : block.b.base + (column - block.b.first_column) / table.tile_columns * block.b.panel_stride;
+  TileArguments arguments{.rows = nullptr,
+                          .a_offset = part.begin,
+                          .taps = part.taps,
+                          .depth = part.depth,
+                          .b = panel + (part.tap_begin * block.depth + part.begin) * depth_stride,
+                          .b_stride = depth_stride,
+                          .c = block.c + column,
+                          .c_stride = block.c_stride,
+                          .columns = columns,
+                          .bias = first && block.bias ? block.bias + column : nullptr,
+                          .accumulate = !first};
+  const TileFunction* functions = table.tiles[columns > table.lanes ? 1 : 0];
+  RowTiles tiles(table, block.rows);
+  const float* const* pointers = block.pointers;
+  for (int64_t tile = 0; tile < tiles.count; ++tile) {
+    int64_t rows = tiles.rows_of(tile);
+    arguments.rows = pointers + part.tap_begin * rows;
+    functions[rows - 1](arguments);
+    arguments.c += rows * block.c_stride;
+    pointers += rows * block.taps;
+  }
+}
+
+}  // namespace
+
+void multiply_block(const KernelTable& table, const Block& block) {
+  DepthParts parts(most_depth(table), block.taps, block.depth);
+  int64_t group = block.epilogue.function ? epilogue_columns(table, block) : block.column_end;
+  int64_t count = parts.count();
+  for (int64_t index = 0; index < count; ++index) {
+    DepthPart part = parts.at(index);
+    for (int64_t begin = block.column_begin; begin < block.column_end; begin += group) {
+      int64_t end = std::min(block.column_end, begin + group);
+      for (int64_t column = begin; column < end; column += table.tile_columns)
+        multiply_panel(table, block, part, index == 0, column);
+      if (index + 1 < count || !block.epilogue.function) continue;
+      int64_t ranges[] = {block.row_begin, block.row_begin + block.rows, begin, end};
+      block.epilogue.function(block.epilogue.buffers, block.epilogue.sizes, ranges);
+    }
+  }
+}
+
+int64_t rows_of_block(const KernelTable& table, int64_t rows, int64_t products) {
+  int64_t depth = std::clamp<int64_t>(products, 1, most_depth(table));
+  int64_t fitting = cache_sizes().l2 * 3 / 4 / (4 * depth);
+  int64_t most = std::clamp<int64_t>(fitting, 4 * table.tile_rows, 16 * table.tile_rows);
+  int64_t blocks = std::max<int64_t>(1, ceil_divide(rows, most));
+  return std::max<int64_t>(1, round_up(ceil_divide(rows, blocks), table.tile_rows));
+}
+
+}  // namespace selkie::kernels

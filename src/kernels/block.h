@@ -1,0 +1,84 @@
+// A block of rows times panels of columns: the loop nest around the register tiles that GEMM, convolution and Winograd
+// share. Rows are given by pointers, so that a convolution's row is gathered from its taps without a copy.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/epilogue.h"
+#include "kernels/table.h"
+
+namespace selkie::kernels {
+
+inline int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round_up(int64_t a, int64_t b) { return ceil_divide(a, b) * b; }
+
+// b as panels of tile_columns columns: element (depth, column) of a panel lies at depth * depth_stride + column.
+struct Panels {
+  const float* base = nullptr;
+  int64_t panel_stride = 0;
+  int64_t depth_stride = 0;
+  int64_t first_column = 0;        // column of the first panel
+  const float* partial = nullptr;  // the last panel if it is not full and lies elsewhere, packed
+};
+
+struct Block {
+  int64_t rows = 0;
+  const float* const* pointers = nullptr;  // as fill_pointers lays them out
+  int64_t taps = 1;
+  int64_t depth = 0;  // products per tap
+  Panels b;
+  float* c = nullptr;  // row 0 of the block, column 0 of the matrix
+  int64_t c_stride = 0;
+  int64_t column_begin = 0;  // a multiple of tile_columns
+  int64_t column_end = 0;
+  const float* bias = nullptr;  // of column 0
+  int64_t row_begin = 0;        // row of the matrix that is the block's row 0, for the epilogue
+  Epilogue epilogue;
+};
+void multiply_block(const KernelTable& table, const Block& block);
+
+// Rows of one block: enough that fetching a panel costs little beside multiplying by it, few enough that their part of
+// a stays in the second-level cache where it can.
+int64_t rows_of_block(const KernelTable& table, int64_t rows, int64_t products);
+
+// Rows are split evenly over tiles, since 4 + 3 rows keep more of the pipeline busy than 6 + 1.
+struct RowTiles {
+  int64_t count;
+  int64_t rows;   // of every tile,
+  int64_t extra;  // and one more for the first `extra` tiles
+
+  RowTiles(const KernelTable& table, int64_t total)
+      : count(ceil_divide(total, table.tile_rows)), rows(count ? total / count : 0), extra(count ? total % count : 0) {}
+  int64_t rows_of(int64_t tile) const { return rows + (tile < extra ? 1 : 0); }
+};
+
+// Lays out row(r, tap) for every row and tap as multiply_block reads them: tile by tile, [tap][row of the tile].
+template <class Row>
+void fill_pointers(const KernelTable& table, int64_t rows, int64_t taps, Row row, const float** pointers) {
+  RowTiles tiles(table, rows);
+  for (int64_t tile = 0, begin = 0; tile < tiles.count; begin += tiles.rows_of(tile), ++tile)
+    for (int64_t tap = 0; tap < taps; ++tap)
+      for (int64_t r = 0; r < tiles.rows_of(tile); ++r) *pointers++ = row(begin + r, tap);
+}
+
+// Hands out parts of a caller's scratch memory, each aligned to a cache line; with a null base it only counts.
+class Scratch {
+ public:
+  explicit Scratch(void* base) : base_(static_cast<std::byte*>(base)) {}
+
+  template <class T>
+  T* take(int64_t count) {
+    std::byte* at = base_ ? base_ + used_ : nullptr;
+    used_ += static_cast<size_t>(round_up(count * static_cast<int64_t>(sizeof(T)), 64));
+    return reinterpret_cast<T*>(at);
+  }
+  size_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  size_t used_ = 0;
+};
+
+}  // namespace selkie::kernels

@@ -1,0 +1,49 @@
+// The table of one instruction set: every function of isa/ instantiated. The unit that includes this sets
+// SELKIE_ISA_LANES and SELKIE_ISA_TILE_ROWS.
+#pragma once
+
+#include "kernels/isa/tile.h"
+#include "kernels/isa/transpose.h"
+
+namespace selkie::kernels {
+namespace {
+
+template <int rows, int vectors>
+constexpr TileFunction tile_or_null() {
+  if constexpr (rows <= SELKIE_ISA_TILE_ROWS)
+    return tile<rows, vectors>;
+  else
+    return nullptr;
+}
+
+template <int vectors>
+constexpr void set_tiles(TileFunction (&tiles)[most_tile_rows]) {
+  tiles[0] = tile_or_null<1, vectors>();
+  tiles[1] = tile_or_null<2, vectors>();
+  tiles[2] = tile_or_null<3, vectors>();
+  tiles[3] = tile_or_null<4, vectors>();
+  tiles[4] = tile_or_null<5, vectors>();
+  tiles[5] = tile_or_null<6, vectors>();
+  tiles[6] = tile_or_null<7, vectors>();
+  tiles[7] = tile_or_null<8, vectors>();
+  tiles[8] = tile_or_null<9, vectors>();
+  tiles[9] = tile_or_null<10, vectors>();
+  tiles[10] = tile_or_null<11, vectors>();
+  tiles[11] = tile_or_null<12, vectors>();
+}
+
+constexpr KernelTable make_table(Isa isa, const char* name) {
+  KernelTable made{.isa = isa,
+                   .name = name,
+                   .lanes = lanes,
+                   .tile_rows = SELKIE_ISA_TILE_ROWS,
+                   .tile_columns = 2 * lanes,
+                   .tiles = {},
+                   .transpose = transpose};
+  set_tiles<1>(made.tiles[0]);
+  set_tiles<2>(made.tiles[1]);
+  return made;
+}
+
+}  // namespace
+}  // namespace selkie::kernels

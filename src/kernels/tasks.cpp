@@ -1,0 +1,36 @@
+// Cutting of outputs into tasks: rows first, then columns, then smaller pieces of rows.
+#include "kernels/tasks.h"
+
+#include <algorithm>
+
+#include "kernels/block.h"
+
+namespace selkie::kernels {
+namespace {
+
+// Several tasks per thread even out threads that were interrupted; a task under about ten microseconds costs more to
+// hand out than it saves.
+constexpr int64_t tasks_per_thread = 4;
+constexpr double least_products_of_task = 3e5;
+
+}  // namespace
+
+Cut cut_tasks(const CutRequest& request) {
+  Cut cut{.rows = request.row_step, .columns = round_up(request.columns, request.column_step)};
+  if (request.threads <= 1) return cut;
+  double products = static_cast<double>(request.rows) * static_cast<double>(request.columns) *
+                    static_cast<double>(std::max<int64_t>(1, request.products));
+  auto worth = static_cast<int64_t>(std::min(products / least_products_of_task, 1e6));
+  int64_t wanted = std::clamp<int64_t>(worth, 1, request.threads * tasks_per_thread);
+  int64_t row_tasks = ceil_divide(request.rows, cut.rows);
+  int64_t panels = ceil_divide(request.columns, request.column_step);
+  int64_t column_tasks = std::clamp<int64_t>(ceil_divide(wanted, row_tasks), 1, ceil_divide(panels, 2));
+  cut.columns = ceil_divide(panels, column_tasks) * request.column_step;
+  column_tasks = ceil_divide(request.columns, cut.columns);
+  if (row_tasks * column_tasks >= wanted) return cut;
+  int64_t rows = ceil_divide(request.rows, ceil_divide(wanted, column_tasks));
+  cut.rows = std::min(cut.rows, round_up(rows, request.least_rows));
+  return cut;
+}
+
+}  // namespace selkie::kernels
