@@ -2,8 +2,8 @@
 //
 // A compiled kernel is a function
 //     void kernel(void* const* buffers, const int64_t* sizes, const int64_t* ranges)
-// over buffers in the order of `buffers`, sizes in the order of `sizes`, and, for each `range` loop from the outside in,
-// the two numbers begin and end: whoever launches it decides which part of the loop it runs.
+// over buffers in the order of `buffers`, sizes in the order of `sizes`, and, for each `range` loop from the outside
+// in, the two numbers begin and end: whoever launches it decides which part of the loop it runs.
 #pragma once
 
 #include <array>
