@@ -227,26 +227,27 @@ sym::Facts& Stitcher::facts_of(const Node& node) {
   return facts_.try_emplace(region, rdp_.region(*region).facts).first->second;
 }
 
-const std::string& Stitcher::refusal(const Node& node) {
-  auto at = refusals_.find(&node);
-  if (at == refusals_.end()) at = refusals_.emplace(&node, why_not(node)).first;
+const Stitcher::Probe& Stitcher::probe(const Node& node) {
+  auto at = probes_.find(&node);
+  if (at == probes_.end()) at = probes_.emplace(&node, make_probe(node)).first;
   return at->second;
 }
 
-std::string Stitcher::why_not(const Node& node) {
-  if (!node.op->lower) return std::string(node.op->lower.reason());
-  for (const Value* operand : node.operands)
-    if (operand != nullptr && !has_kernel_form(rdp_.known(*operand).type))
-      return "an operand's rank is not known, or its dtype has no kernels";
-  for (const auto& result : node.results)
-    if (!has_kernel_form(rdp_.known(*result).type)) return "a result's rank is not known, or its dtype has no kernels";
+const std::string& Stitcher::refusal(const Node& node) { return probe(node).refusal; }
+const std::optional<ir::ProductForm>& Stitcher::product(const Node& node) { return probe(node).product; }
+
+Stitcher::Probe Stitcher::make_probe(const Node& node) {
+  if (!node.op->lower) return {.refusal = std::string(node.op->lower.reason()), .product = {}};
+  auto formless = [&](const Value* v) { return v != nullptr && !has_kernel_form(rdp_.known(*v).type); };
+  if (std::ranges::any_of(node.operands, formless) ||
+      std::ranges::any_of(node.results, [&](const auto& r) { return formless(r.get()); }))
+    return {.refusal = "a rank is not known, or a dtype has no kernels", .product = {}};
   try {
     std::set<const Node*> none;
-    Stitching(*this, none, "probe").context(node);
+    return {.refusal = {}, .product = Stitching(*this, none, "probe").context(node).product()};
   } catch (const ir::NotLowered& refused) {
-    return refused.reason;
+    return {.refusal = refused.reason, .product = {}};
   }
-  return {};
 }
 
 std::optional<StitchedKernel> Stitcher::stitch(const Value& root, const std::set<const Node*>& inlined,

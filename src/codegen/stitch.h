@@ -24,6 +24,9 @@ class Stitcher {
   // Why a node has no kernel; empty if it has.
   const std::string& refusal(const ir::Node& node);
 
+  // The product that a node is, if it is one.
+  const std::optional<ir::ProductForm>& product(const ir::Node& node);
+
   // The kernel that stores `root`, with the nodes of `inlined` computed where they are used. Nothing if that would
   // compute something more often than storing it does.
   std::optional<StitchedKernel> stitch(const ir::Value& root, const std::set<const ir::Node*>& inlined,
@@ -33,12 +36,17 @@ class Stitcher {
   class Stitching;
 
   sym::Facts& facts_of(const ir::Node& node);
-  std::string why_not(const ir::Node& node);
+  struct Probe {
+    std::string refusal;
+    std::optional<ir::ProductForm> product;
+  };
+  const Probe& probe(const ir::Node& node);
+  Probe make_probe(const ir::Node& node);
 
   const analysis::Rdp& rdp_;
   sym::Context& symbols_;
   std::map<const ir::Region*, sym::Facts> facts_;
-  std::map<const ir::Node*, std::string> refusals_;
+  std::map<const ir::Node*, Probe> probes_;
   std::map<const ir::Node*, const ir::Region*> homes_;
 };
 

@@ -85,6 +85,15 @@ class Evaluator final : public ir::EvalServices {
     return results;
   }
 
+  std::vector<HostValue> run_alone(const ir::Node& node,
+                                   const std::vector<std::pair<const ir::Value*, HostValue>>& outside) {
+    for (const auto& [value, held] : outside) values_[value] = held;
+    run_node(node);
+    std::vector<HostValue> results;
+    for (const auto& result : node.results) results.push_back(std::move(values_[result.get()]));
+    return results;
+  }
+
   const ir::Module& module() const override { return module_; }
   std::mt19937_64& random() override { return random_; }
   const ir::RunLimits& limits() const override { return options_.limits; }
@@ -201,6 +210,17 @@ class Evaluator final : public ir::EvalServices {
 };
 
 }  // namespace
+
+std::vector<HostValue> run_node(const ir::Module& module, const ir::Node& node,
+                                const std::vector<std::pair<const ir::Value*, HostValue>>& outside,
+                                std::span<const std::pair<std::string_view, int64_t>> symbols,
+                                const Options& options) {
+  std::vector<Binding> bindings;
+  for (const auto& [name, value] : symbols)
+    bindings.push_back({.symbol = const_cast<ir::Module&>(module).symbols().symbol(name), .value = value});
+  Evaluator evaluator(module, options, std::move(bindings));
+  return evaluator.run_alone(node, outside);
+}
 
 std::vector<HostValue> run(const ir::Module& module, std::vector<HostValue> inputs, const Options& options) {
   std::optional<MemoryBudget::Scope> scope;

@@ -36,4 +36,11 @@ inline constexpr size_t max_path_steps = 10'000;
 // Errors name the node, and the input where one does not fit.
 std::vector<HostValue> run(const ir::Module& module, std::vector<HostValue> inputs, const Options& options = {});
 
+// Runs one node of @main, with its regions, for a program that has no kernel for it. `outside` gives the values of its
+// operands and those that its regions use, `symbols` the sizes that passes wrote on it.
+std::vector<HostValue> run_node(const ir::Module& module, const ir::Node& node,
+                                const std::vector<std::pair<const ir::Value*, HostValue>>& outside,
+                                std::span<const std::pair<std::string_view, int64_t>> symbols,
+                                const Options& options = {});
+
 }  // namespace selkie::interp

@@ -1,5 +1,6 @@
 // MatMul: matrix product with broadcast leading dims.
 #include "ops/support/gemm.h"
+#include "ops/support/lower.h"
 #include "ops/support/matmul_dims.h"
 #include "ops/support/record.h"
 
@@ -7,6 +8,75 @@ namespace selkie::ops {
 namespace {
 
 constexpr TypeVar type{"T", dtypes::floats | DTypeSet{DType::i32, DType::i64, DType::u32, DType::u64}};
+
+// Leading dims, and strides over them in matrices, of an operand that broadcasts to `batch`.
+SymDims matrix_strides(const LowerContext& c, const SymDims& dims, const SymDims& batch) {
+  size_t own = dims.size() > 2 ? dims.size() - 2 : 0;
+  SymDims strides(batch.size(), c.constant(0));
+  sym::Expr stride = c.constant(1);
+  for (size_t i = own; i-- > 0;) {
+    size_t at = batch.size() - own + i;
+    if (c.proves_equal(dims[i], batch[at]))
+      strides[at] = stride;
+    else if (dims[i].constant() != 1)  // 1 or as large as the result: the run tells which
+      strides[at] = stride * sym::min(sym::max(dims[i] - 1, 0), 1);
+    stride = stride * dims[i];
+  }
+  return strides;
+}
+
+void lower_product(LowerContext& c) {
+  const SymDims& a = *c.dims(0);
+  const SymDims& b = *c.dims(1);
+  const SymDims& y = c.result_dims();
+  ir::ProductForm form{.m = a.size() > 1 ? a[a.size() - 2] : c.constant(1),
+                       .n = b.size() > 1 ? b.back() : c.constant(1),
+                       .k = a.back()};
+  size_t matrix = (a.size() > 1) + (b.size() > 1);
+  form.batch.assign(y.begin(), y.end() - static_cast<std::ptrdiff_t>(matrix));
+  if (b.size() <= 2) {  // one matrix for all: more rows instead of a batch
+    for (sym::Expr d : form.batch) form.m = form.m * d;
+    form.batch.clear();
+  }
+  form.a_strides = matrix_strides(c, a, form.batch);
+  form.b_strides = matrix_strides(c, b, form.batch);
+  c.set_product(std::move(form));
+}
+
+void lower(LowerContext& c) {
+  if (c.rank(0) == 0 || c.rank(1) == 0) c.refuse("of scalars");
+  if (c.dtype(0) == DType::f32) lower_product(c);
+  DType dtype = compute_dtype(c.dtype(0));
+  c.define(0, [&c, dtype](const Index& at) {
+    const SymDims& a = *c.dims(0);
+    const SymDims& b = *c.dims(1);
+    // The result has the batch dims, then a row unless a is a vector, then a column unless b is one.
+    Index batch = at;
+    kir::Value column = b.size() > 1 ? batch.back() : kir::Value();
+    if (b.size() > 1) batch.pop_back();
+    kir::Value row = a.size() > 1 ? batch.back() : kir::Value();
+    if (a.size() > 1) batch.pop_back();
+    SymDims batch_dims(c.result_dims().begin(), c.result_dims().begin() + static_cast<std::ptrdiff_t>(batch.size()));
+    auto leading = [&](const SymDims& dims) {
+      size_t own = dims.size() > 2 ? dims.size() - 2 : 0;
+      return broadcast_index(c, SymDims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(own)), batch_dims,
+                             batch);
+    };
+    Index from_a = leading(a);
+    Index from_b = leading(b);
+    kir::Builder& builder = c.builder();
+    kir::Value sum = builder.reduce(kir::Op::add, builder.number(dtype, 0), {{a.back()}}, [&](const Index& k) {
+      Index i = from_a;
+      Index j = from_b;
+      if (row) i.push_back(row);
+      i.push_back(k[0]);
+      j.push_back(k[0]);
+      if (column) j.push_back(column);
+      return cast(c.operand(0, i), dtype) * cast(c.operand(1, j), dtype);
+    });
+    return cast(sum, c.result_dtype());
+  });
+}
 
 }  // namespace
 
@@ -26,7 +96,7 @@ OpDef matmul_op() {
       .backward = [](BackwardContext& c) { matmul_backward(c, 0, 1); },
       .value = absent("products of matrices do not occur in shape arithmetic"),
       .eval = [](EvalContext& e) { e.set(0, matmul(e.tensor(0), e.tensor(1))); },
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples = {{"$(f32[2, 3], f32[3, 4])", "f32[2, 4]"},
                   {"$(f32[5, 1, 2, 3], f32[6, 3, 4])", "f32[5, 6, 2, 4]"},

@@ -69,6 +69,7 @@ struct MatrixProduct {
   std::vector<Slot> batch;                 // extents of the leading dims of c
   std::vector<Slot> a_strides, b_strides;  // in matrices, per batch dim; a slot that holds 0 where one is broadcast
   bool packed = false;                     // b is a constant in the library's own layout
+  bool transposed_b = false;
   std::string node;
 };
 

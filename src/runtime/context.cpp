@@ -194,7 +194,7 @@ class Context::Machine {
         bind(program_.binds[i.a]);
         break;
       case Opcode::allocate:
-        set_host(i.a, Tensor::uninitialized(program_.registers[i.a].dtype, dims_of(i.a)));
+        set_host(i.a, Tensor(program_.registers[i.a].dtype, dims_of(i.a)));
         break;
       case Opcode::release:
         values_[i.a] = {};
@@ -229,7 +229,18 @@ class Context::Machine {
     for (size_t i = 0; i < l.sizes.size(); ++i) sizes[i] = slots_[l.sizes[i]];
     int64_t ranges[2] = {0, l.range ? slots_[*l.range] : 0};
     ++statistics_.launches;
+    if (executable_->interpreter) {
+      interpret(l, buffers, sizes, ranges);
+      return;
+    }
     executable_->kernels[l.kernel](buffers, sizes, ranges);
+  }
+
+  void interpret(const program::Launch& l, void* const* buffers, const int64_t* sizes, const int64_t* ranges) {
+    std::vector<CheckedBuffer> checked;
+    for (size_t i = 0; i < l.buffers.size(); ++i)
+      checked.push_back({.data = buffers[i], .elements = element_count(dims_of(l.buffers[i]))});
+    executable_->interpreter(l.kernel, checked, {sizes, l.sizes.size()}, {ranges, l.range ? size_t{2} : size_t{0}});
   }
 
   void product(const program::MatrixProduct& p) {
@@ -239,7 +250,8 @@ class Context::Machine {
                     .m = slots_[p.m],
                     .n = slots_[p.n],
                     .k = slots_[p.k],
-                    .packed = p.packed};
+                    .packed = p.packed,
+                    .transposed_b = p.transposed_b};
     for (program::Slot s : p.batch) product.batch.push_back(slots_[s]);
     for (program::Slot s : p.a_strides) product.a_strides.push_back(slots_[s]);
     for (program::Slot s : p.b_strides) product.b_strides.push_back(slots_[s]);
@@ -253,6 +265,10 @@ class Context::Machine {
     const RegisterInfo& info = program_.registers[r];
     if (!values_[r].host.is_absent()) return values_[r].host;
     if (!info.is_tensor) return {};
+    if (info.storage == Storage::view) {
+      HostValue viewed = host_value(info.viewed);
+      return viewed.tensor().reshaped(dims_of(r));
+    }
     return Tensor::view(info.dtype, dims_of(r), data_of(r), nullptr);
   }
 
@@ -262,7 +278,7 @@ class Context::Machine {
       const Tensor& tensor = value.tensor();
       const std::byte* at = tensor.bytes();
       if (at < arena_.get() || at >= arena_.get() + arena_bytes_) return value;
-      Tensor copy = Tensor::uninitialized(tensor.dtype(), tensor.dims());
+      Tensor copy = Tensor(tensor.dtype(), tensor.dims());
       std::copy(at, at + tensor.byte_size(), copy.mutable_bytes());
       return copy;
     }

@@ -18,10 +18,19 @@ struct HostArguments {
 };
 using HostFunction = std::function<std::vector<HostValue>(const HostArguments&)>;
 
+// Runs kernel `kernel` with every access checked, in the place of its code.
+struct CheckedBuffer {
+  void* data;
+  int64_t elements;
+};
+using KernelInterpreter = std::function<void(uint32_t kernel, std::span<const CheckedBuffer> buffers,
+                                             std::span<const int64_t> sizes, std::span<const int64_t> ranges)>;
+
 // A program with its code: what is needed to run it.
 struct Executable {
   program::Program program;
   std::vector<KernelFunction> kernels;
+  KernelInterpreter interpreter;  // if set, used instead of the kernels
   std::vector<HostFunction> host_functions;
   std::shared_ptr<const void> code;  // keeps the kernels in memory
 };

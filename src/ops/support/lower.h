@@ -19,6 +19,15 @@ struct NotLowered {
   std::string reason;
 };
 
+// A matrix product of operands 0 and 1 in f32, for which there are library kernels: result[batch…, m, n].
+struct ProductForm {
+  sym::Expr m, n, k;
+  SymDims batch = {};
+  SymDims a_strides = {};  // matrices from one to the next along each batch dim, 0 where one is broadcast
+  SymDims b_strides = {};
+  bool transposed_b = false;  // b is [n, k]
+};
+
 class LowerContext : public ShapeContext {
  public:
   struct Operands {
@@ -46,12 +55,17 @@ class LowerContext : public ShapeContext {
   void define(size_t result, Element element) { elements_[result] = std::move(element); }
   [[noreturn]] void refuse(std::string reason) const { throw NotLowered{std::move(reason)}; }
 
+  // Says that the node is a product, too.
+  void set_product(ProductForm form) { product_ = std::move(form); }
+
   const Element& element(size_t result) const { return elements_[result]; }
+  const std::optional<ProductForm>& product() const { return product_; }
 
  private:
   kir::Builder& builder_;
   Operands read_;
   std::vector<Element> elements_;
+  std::optional<ProductForm> product_;
 };
 
 }  // namespace selkie::ir

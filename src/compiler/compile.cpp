@@ -1,0 +1,470 @@
+#include "compiler/compile.h"
+
+#include <algorithm>
+
+#include "analysis/checks.h"
+#include "codegen/stitch.h"
+#include "compiler/sizes.h"
+#include "kernels/gemm.h"
+#include "plan/groups.h"
+
+namespace selkie::compiler {
+namespace {
+
+using analysis::SymbolInfo;
+using ir::Known;
+using ir::Node;
+using ir::Value;
+using program::Instruction;
+using program::Opcode;
+using program::Register;
+using program::RegisterInfo;
+using program::Slot;
+using Storage = RegisterInfo::Storage;
+
+class Emitter {
+ public:
+  Emitter(ir::Module& module, const analysis::Rdp& rdp)
+      : module_(module), rdp_(rdp), main_(module.main()), stitcher_(module, rdp), sizes_(out_.program) {}
+
+  Compiled run() {
+    parameters();
+    entry_checks();
+    out_.nodes = main_.body.nodes.size();
+    find_computable();
+    plan::FusionRules rules{
+        .has_kernel = [&](const Node& node) { return computable_.contains(&node); },
+        .fits = [&](const Value& stored, const auto& inlined) { return fits(stored, inlined); }};
+    for (const plan::Step& step : plan::form_steps(main_.body, rules)) emit(step);
+    results();
+    assemble();
+    return std::move(out_);
+  }
+
+ private:
+  program::Program& program() { return out_.program; }
+
+  void parameters();
+  void entry_checks();
+  void find_computable();
+  bool fits(const Value& stored, const std::set<const Node*>& inlined);
+  void emit(const plan::Step& step);
+  bool emit_view(const Node& node);
+  bool emit_product(const Node& node);
+  void emit_kernel(const Value& stored, codegen::StitchedKernel kernel, const Node& node);
+  void emit_host(const Node& node);
+  void results();
+  void assemble();
+
+  void instruction(Opcode op, uint32_t a = 0, uint32_t b = 0);
+  Register register_of(const Value& value);
+  // A tensor that a kernel writes: in the arena if its size is known at entry, and an output on the heap.
+  Register new_stored(const Value& value);
+  void bind_symbols(const Value& value, Register r, bool at_entry);
+  Slot slot(sym::Expr e) { return sizes_.slot(e); }
+  sym::Expr elements(const Value& value);
+  uint32_t kernel_index(kir::Kernel kernel);
+  std::optional<uint32_t> pack(const Value& b, const ir::ProductForm& form);
+
+  ir::Module& module_;
+  const analysis::Rdp& rdp_;
+  const ir::Function& main_;
+  codegen::Stitcher stitcher_;
+  Compiled out_;
+  Sizes sizes_;
+  std::map<const Value*, Register> registers_;
+  std::set<const Value*> outputs_;
+  std::set<const Node*> computable_;
+  std::vector<Instruction> code_;
+  std::vector<Instruction> entry_code_;
+};
+
+sym::Expr Emitter::elements(const Value& value) {
+  sym::Expr product = module_.symbols().constant(1);
+  for (sym::Expr d : *rdp_.known(value).type.dims) product = product * d;
+  return product;
+}
+
+// Steps of sizes that were needed for an instruction come before it.
+void Emitter::instruction(Opcode op, uint32_t a, uint32_t b) {
+  std::vector<program::SizeStep> steps = sizes_.take_later_steps();
+  if (!steps.empty()) {
+    auto begin = static_cast<uint32_t>(program().steps.size());
+    program().steps.insert(program().steps.end(), steps.begin(), steps.end());
+    code_.push_back({.op = Opcode::sizes, .a = begin, .b = static_cast<uint32_t>(program().steps.size())});
+  }
+  code_.push_back({.op = op, .a = a, .b = b});
+}
+
+void Emitter::parameters() {
+  for (const Value* value : main_.body.yields) outputs_.insert(value);
+  program().outputs = main_.result_names;
+  for (const auto& parameter : main_.body.parameters) {
+    const Known& known = rdp_.known(*parameter);
+    program::Input input{.name = parameter->name};
+    RegisterInfo info{.name = parameter->name, .storage = Storage::input};
+    input.is_tensor = known.type.is_tensor();
+    input.dtype = info.dtype = known.type.dtype;
+    if (known.type.is_tensor() && known.type.dims) {
+      info.is_tensor = true;
+      input.rank = static_cast<uint32_t>(known.type.dims->size());
+      for (size_t i = 0; i < known.type.dims->size(); ++i) info.dims.push_back(sizes_.new_slot());
+    }
+    auto r = static_cast<Register>(program().registers.size());
+    program().registers.push_back(std::move(info));
+    program().inputs.push_back(std::move(input));
+    program().parameters.push_back(r);
+    registers_[parameter.get()] = r;
+  }
+  for (const auto& parameter : main_.body.parameters) bind_symbols(*parameter, registers_[parameter.get()], true);
+  program().entry_slots = program().slots;
+  entry_code_ = std::exchange(code_, {});
+}
+
+// Every dim of an input must be what the analysis found it to be; then what relates the inputs to each other.
+void Emitter::entry_checks() {
+  auto check = [&](bool equal, Slot a_slot, sym::Expr b, std::string text) {
+    if (!sizes_.knows(b)) return;
+    Slot b_slot = slot(b);
+    if (a_slot == b_slot) return;
+    program().checks.push_back({.equal = equal, .a = a_slot, .b = b_slot, .text = std::move(text)});
+  };
+  for (const auto& parameter : main_.body.parameters) {
+    const Known& known = rdp_.known(*parameter);
+    if (!known.type.is_tensor() || !known.type.dims) continue;
+    const RegisterInfo& info = program().registers[registers_[parameter.get()]];
+    for (size_t i = 0; i < info.dims.size(); ++i) {
+      sym::Expr dim = (*known.type.dims)[i];
+      check(true, info.dims[i], dim,
+            fmt::format("input '{}' dim {} is {{a}}, but must be {} = {{b}}", parameter->name, i, to_string(dim)));
+    }
+  }
+  for (const analysis::Check& c : rdp_.entry_checks()) {
+    if (c.kind == analysis::Check::Kind::rank || !sizes_.knows(c.a)) continue;
+    std::string text = analysis::to_string(c, rdp_);
+    std::string escaped;
+    for (char ch : text) escaped += ch == '{' || ch == '}' ? std::string(2, ch) : std::string(1, ch);
+    check(c.kind == analysis::Check::Kind::equal, slot(c.a), c.b,
+          escaped + ", but the sides are {a} and {b}");
+  }
+}
+
+// Dims and elements of a value that stand for themselves: symbols that are known once the value is.
+void Emitter::bind_symbols(const Value& value, Register r, bool at_entry) {
+  const Known& known = rdp_.known(value);
+  if (!known.type.is_tensor() || !known.type.dims) return;
+  const RegisterInfo& info = program().registers[r];
+  for (size_t i = 0; i < known.type.dims->size(); ++i) {
+    sym::Expr dim = (*known.type.dims)[i];
+    if (dim.is_symbol() && !sizes_.knows(dim)) sizes_.bind(dim, info.dims[i], at_entry);
+  }
+  if (!known.contents) return;
+  program::Bind bind{.value = r};
+  std::vector<sym::Expr> symbols;
+  for (sym::Expr e : known.contents->elements)
+    if (e) sym::collect_symbols(e, symbols);
+  for (sym::Expr s : symbols) {
+    const SymbolInfo* about = rdp_.symbol(s);
+    if (about == nullptr || !about->is_element() || about->value != &value || sizes_.knows(s)) continue;
+    Slot to = sizes_.new_slot();
+    sizes_.bind(s, to, at_entry);
+    (about->negative_part ? bind.negative : bind.elements).emplace_back(static_cast<uint32_t>(about->axis), to);
+  }
+  if (bind.elements.empty() && bind.negative.empty()) return;
+  program().binds.push_back(std::move(bind));
+  instruction(Opcode::bind, static_cast<uint32_t>(program().binds.size() - 1));
+}
+
+// Nodes whose results have a size that is known before they run, and an element that a kernel can compute.
+void Emitter::find_computable() {
+  std::set<uint64_t> known;
+  auto learn = [&](const Value& value) {
+    const Known& about = rdp_.known(value);
+    if (!about.type.is_tensor() || !about.type.dims) return;
+    std::vector<sym::Expr> symbols;
+    for (sym::Expr d : *about.type.dims)
+      if (d.is_symbol()) symbols.push_back(d);
+    if (about.contents)
+      for (sym::Expr e : about.contents->elements)
+        if (e) sym::collect_symbols(e, symbols);
+    for (sym::Expr s : symbols) {
+      const SymbolInfo* info = rdp_.symbol(s);
+      if (info == nullptr || !info->is_element() || info->value == &value) known.insert(s.id());
+    }
+  };
+  auto sized = [&](const Value& value) {
+    const Known& about = rdp_.known(value);
+    if (!about.type.is_tensor() || !about.type.dims) return false;
+    std::vector<sym::Expr> symbols;
+    for (sym::Expr d : *about.type.dims) sym::collect_symbols(d, symbols);
+    return std::ranges::all_of(symbols, [&](sym::Expr s) { return known.contains(s.id()); });
+  };
+  for (const auto& parameter : main_.body.parameters) learn(*parameter);
+  for (const auto& node : main_.body.nodes) {
+    bool fine = std::ranges::all_of(node->results, [&](const auto& r) { return sized(*r); }) &&
+                std::ranges::all_of(node->operands, [&](const Value* v) { return v == nullptr || sized(*v); });
+    if (fine && stitcher_.refusal(*node).empty()) computable_.insert(node.get());
+    for (const auto& result : node->results) learn(*result);
+  }
+}
+
+bool Emitter::fits(const Value& stored, const std::set<const Node*>& inlined) {
+  // A product is a step of its own: its kernel is the library's.
+  for (const Node* node : inlined)
+    if (stitcher_.product(*node)) return false;
+  auto together = stitcher_.stitch(stored, inlined, "trial");
+  if (!together || together->kernel.buffers.size() > 16) return false;
+  if (together->vectorised) return true;
+  auto alone = stitcher_.stitch(stored, {stored.node}, "trial");
+  return alone && !alone->vectorised;
+}
+
+Register Emitter::register_of(const Value& value) {
+  auto at = registers_.find(&value);
+  if (at != registers_.end()) return at->second;
+  CHECK(value.constant != nullptr, "%{} is used before it is made", value.name);
+  RegisterInfo info{.name = value.name,
+                    .storage = Storage::constant,
+                    .is_tensor = true,
+                    .dtype = value.constant->dtype,
+                    .constant = static_cast<uint32_t>(program().constants.size())};
+  program().constants.push_back(value.constant->tensor());
+  for (int64_t d : value.constant->dims) info.dims.push_back(slot(module_.symbols().constant(d)));
+  auto r = static_cast<Register>(program().registers.size());
+  program().registers.push_back(std::move(info));
+  return registers_[&value] = r;
+}
+
+Register Emitter::new_stored(const Value& value) {
+  const Known& known = rdp_.known(value);
+  RegisterInfo info{.name = value.name, .is_tensor = true, .dtype = known.type.dtype};
+  for (sym::Expr d : *known.type.dims) info.dims.push_back(slot(d));
+  info.bytes = slot(elements(value) * static_cast<int64_t>(element_size(known.type.dtype)));
+  bool planned = sizes_.at_entry(info.bytes) && !outputs_.contains(&value);
+  info.storage = planned ? Storage::arena : Storage::heap;
+  auto r = static_cast<Register>(program().registers.size());
+  program().registers.push_back(std::move(info));
+  registers_[&value] = r;
+  if (!planned) instruction(Opcode::allocate, r);
+  return r;
+}
+
+void Emitter::emit(const plan::Step& step) {
+  if (step.stored == nullptr) {
+    emit_host(*step.node);
+    return;
+  }
+  if (step.inlined.size() == 1 && (emit_view(*step.node) || emit_product(*step.node))) return;
+  auto kernel = stitcher_.stitch(*step.stored, step.inlined, "kernel");
+  if (kernel && std::ranges::all_of(kernel->kernel.sizes, [&](sym::Expr s) { return sizes_.knows(s); })) {
+    emit_kernel(*step.stored, std::move(*kernel), *step.node);
+    return;
+  }
+  for (const auto& node : main_.body.nodes)
+    if (step.inlined.contains(node.get())) emit_host(*node);
+}
+
+// The same elements in the same order need no kernel.
+bool Emitter::emit_view(const Node& node) {
+  if (node.op->mapping != ir::Mapping::reorganize) return false;
+  const Value& value = *node.results[0];
+  const Known& known = rdp_.known(value);
+  RegisterInfo info{.name = value.name,
+                    .storage = Storage::view,
+                    .is_tensor = true,
+                    .dtype = known.type.dtype,
+                    .viewed = register_of(*node.operands[0])};
+  for (sym::Expr d : *known.type.dims) info.dims.push_back(slot(d));
+  auto r = static_cast<Register>(program().registers.size());
+  program().registers.push_back(std::move(info));
+  registers_[&value] = r;
+  bind_symbols(value, r, false);
+  return true;
+}
+
+// A constant factor is brought into the library's layout once.
+std::optional<uint32_t> Emitter::pack(const Value& b, const ir::ProductForm& form) {
+  std::optional<int64_t> k = form.k.constant();
+  std::optional<int64_t> n = form.n.constant();
+  if (b.constant == nullptr || !k || !n) return std::nullopt;
+  const kernels::KernelTable& table = kernels::table(kernels::best_isa());
+  Tensor from = b.constant->tensor();
+  Tensor packed(DType::f32, {static_cast<int64_t>(kernels::packed_b_elements(table, *k, *n))});
+  kernels::pack_b(table, from.data<float>(), form.transposed_b ? 1 : *n, form.transposed_b ? *k : 1, *k, *n,
+                  packed.mutable_data<float>());
+  program().constants.push_back(std::move(packed));
+  return static_cast<uint32_t>(program().constants.size() - 1);
+}
+
+bool Emitter::emit_product(const Node& node) {
+  std::optional<ir::ProductForm> form = stitcher_.product(node);
+  if (!form) return false;
+  const Value& a = *node.operands[0];
+  const Value& b = *node.operands[1];
+  program::MatrixProduct product{.a = register_of(a),
+                                 .b = 0,
+                                 .c = 0,
+                                 .m = slot(form->m),
+                                 .n = slot(form->n),
+                                 .k = slot(form->k),
+                                 .batch = {},
+                                 .a_strides = {},
+                                 .b_strides = {},
+                                 .packed = false,
+                                 .transposed_b = form->transposed_b,
+                                 .node = node.source};
+  if (auto packed = form->batch.empty() ? pack(b, *form) : std::nullopt) {
+    product.packed = true;
+    RegisterInfo info{.name = b.name, .storage = Storage::constant, .is_tensor = false, .constant = *packed};
+    product.b = static_cast<Register>(program().registers.size());
+    program().registers.push_back(std::move(info));
+  } else {
+    product.b = register_of(b);
+  }
+  for (size_t i = 0; i < form->batch.size(); ++i) {
+    product.batch.push_back(slot(form->batch[i]));
+    product.a_strides.push_back(slot(form->a_strides[i]));
+    product.b_strides.push_back(slot(form->b_strides[i]));
+  }
+  product.c = new_stored(*node.results[0]);
+  program().products.push_back(std::move(product));
+  instruction(Opcode::product, static_cast<uint32_t>(program().products.size() - 1));
+  bind_symbols(*node.results[0], registers_[node.results[0].get()], false);
+  return true;
+}
+
+uint32_t Emitter::kernel_index(kir::Kernel kernel) {
+  auto index = static_cast<uint32_t>(out_.kernels.size());
+  kernel.name = "k" + std::to_string(index);
+  out_.kernels.push_back(std::move(kernel));
+  program().kernels.push_back(out_.kernels.back().name);
+  return index;
+}
+
+void Emitter::emit_kernel(const Value& stored, codegen::StitchedKernel stitched, const Node& node) {
+  program::Launch launch{.kernel = 0, .buffers = {}, .sizes = {}, .range = {}, .node = node.source};
+  for (const Value* input : stitched.inputs) launch.buffers.push_back(register_of(*input));
+  launch.buffers.insert(launch.buffers.begin(), new_stored(stored));
+  for (sym::Expr s : stitched.kernel.sizes) launch.sizes.push_back(slot(s));
+  std::vector<sym::Expr> ranges = kir::range_extents(stitched.kernel);
+  if (!ranges.empty()) launch.range = slot(ranges[0]);
+  launch.kernel = kernel_index(std::move(stitched.kernel));
+  program().launches.push_back(std::move(launch));
+  instruction(Opcode::launch, static_cast<uint32_t>(program().launches.size() - 1));
+  bind_symbols(stored, registers_[&stored], false);
+}
+
+void Emitter::emit_host(const Node& node) {
+  HostNode host{.node = &node, .captured = {}};
+  program::HostCall call{.operands = {}, .results = {}, .symbols = {}, .node = node.source,
+                         .why = stitcher_.refusal(node)};
+  for (const Value* operand : node.operands)
+    call.operands.push_back(operand == nullptr ? program::no_register : register_of(*operand));
+  auto capture = [&](const Value* value) {
+    if (value == nullptr || value->constant != nullptr || !registers_.contains(value)) return;
+    if (std::ranges::find(host.captured, value) != host.captured.end()) return;
+    host.captured.push_back(value);
+    call.operands.push_back(register_of(*value));
+  };
+  for (const auto& region : node.regions) {
+    ir::for_each_node(std::as_const(*region), [&](const Node& inner) {
+      for (const Value* operand : inner.operands) capture(operand);
+      for (const auto& nested : inner.regions)
+        for (const Value* yield : nested->yields) capture(yield);
+    });
+    for (const Value* yield : region->yields) capture(yield);
+  }
+  std::vector<sym::Expr> symbols;
+  auto static_symbols = [&](const Node& n) {
+    for (size_t i = 0; i < n.operands.size(); ++i)
+      if (const ir::SymbolicInts* given = n.static_operand(i))
+        for (sym::Expr e : given->elements) sym::collect_symbols(e, symbols);
+  };
+  static_symbols(node);
+  for (const auto& region : node.regions) ir::for_each_node(std::as_const(*region), static_symbols);
+  for (sym::Expr s : symbols)
+    if (sizes_.knows(s)) call.symbols.emplace_back(std::string(s.symbol_name()), slot(s));
+  std::vector<Register> results;
+  for (const auto& result : node.results) {
+    const Known& known = rdp_.known(*result);
+    RegisterInfo info{.name = result->name, .storage = Storage::heap};
+    if (known.type.is_tensor() && known.type.dims) {
+      info.is_tensor = true;
+      info.dtype = known.type.dtype;
+      for (size_t i = 0; i < known.type.dims->size(); ++i) info.dims.push_back(sizes_.new_slot());
+    }
+    auto r = static_cast<Register>(program().registers.size());
+    program().registers.push_back(std::move(info));
+    registers_[result.get()] = r;
+    call.results.push_back(r);
+  }
+  program().host_calls.push_back(std::move(call));
+  out_.host_nodes.push_back(std::move(host));
+  instruction(Opcode::host, static_cast<uint32_t>(program().host_calls.size() - 1));
+  for (const auto& result : node.results) bind_symbols(*result, registers_[result.get()], false);
+}
+
+void Emitter::results() {
+  for (const Value* value : main_.body.yields) program().results.push_back(register_of(*value));
+}
+
+// Entry code first, then the body, with the lifetimes of what lies in the arena and releases of what does not.
+void Emitter::assemble() {
+  std::vector<program::SizeStep> steps = sizes_.take_entry_steps();
+  auto begin = static_cast<uint32_t>(program().steps.size());
+  program().steps.insert(program().steps.end(), steps.begin(), steps.end());
+  std::vector<Instruction> code = std::move(entry_code_);
+  code.push_back({.op = Opcode::sizes, .a = begin, .b = static_cast<uint32_t>(program().steps.size())});
+  for (uint32_t i = 0; i < program().checks.size(); ++i) code.push_back({.op = Opcode::check, .a = i});
+  code.insert(code.end(), code_.begin(), code_.end());
+
+  std::vector<std::pair<uint32_t, uint32_t>> used(program().registers.size(), {UINT32_MAX, 0});
+  auto base = [&](Register r) {
+    while (program().registers[r].storage == Storage::view) r = program().registers[r].viewed;
+    return r;
+  };
+  auto touch = [&](Register r, size_t at) {
+    if (r == program::no_register) return;
+    auto& [first, last] = used[base(r)];
+    first = std::min(first, static_cast<uint32_t>(at));
+    last = std::max(last, static_cast<uint32_t>(at));
+  };
+  for (size_t i = 0; i < code.size(); ++i) {
+    const Instruction& in = code[i];
+    if (in.op == Opcode::launch)
+      for (Register r : program().launches[in.a].buffers) touch(r, i);
+    if (in.op == Opcode::product)
+      for (Register r : {program().products[in.a].a, program().products[in.a].b, program().products[in.a].c})
+        touch(r, i);
+    if (in.op == Opcode::host) {
+      for (Register r : program().host_calls[in.a].operands) touch(r, i);
+      for (Register r : program().host_calls[in.a].results) touch(r, i);
+    }
+    if (in.op == Opcode::bind) touch(program().binds[in.a].value, i);
+    if (in.op == Opcode::allocate) touch(in.a, i);
+  }
+  for (Register r : program().results) touch(r, code.size());
+
+  // Releases move what comes after them, so lifetimes are counted in the code without them, then mapped.
+  std::vector<std::vector<Register>> released(code.size() + 1);
+  for (Register r = 0; r < used.size(); ++r)
+    if (program().registers[r].storage == Storage::heap && used[r].first != UINT32_MAX) released[used[r].second].push_back(r);
+  std::vector<uint32_t> place(code.size() + 1);
+  for (size_t i = 0; i < code.size(); ++i) {
+    place[i] = static_cast<uint32_t>(program().code.size());
+    program().code.push_back(code[i]);
+    for (Register r : released[i]) program().code.push_back({.op = Opcode::release, .a = r});
+  }
+  place[code.size()] = static_cast<uint32_t>(program().code.size());
+  for (Register r = 0; r < used.size(); ++r) {
+    if (used[r].first == UINT32_MAX) continue;
+    program().registers[r].first = place[used[r].first];
+    program().registers[r].last = place[used[r].second];
+  }
+}
+
+}  // namespace
+
+Compiled compile(ir::Module& module, const analysis::Rdp& rdp) { return Emitter(module, rdp).run(); }
+
+}  // namespace selkie::compiler

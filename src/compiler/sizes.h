@@ -1,0 +1,44 @@
+// Symbolic integers as steps of a program: each expression is computed once, as early as its symbols are known.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "program/program.h"
+#include "sym/expr.h"
+
+namespace selkie::compiler {
+
+class Sizes {
+ public:
+  explicit Sizes(program::Program& program) : program_(program) {}
+
+  program::Slot new_slot() { return program_.slots++; }
+  // From now on the symbol is known. At entry: before anything else runs.
+  void bind(sym::Expr symbol, program::Slot slot, bool at_entry);
+  bool knows(sym::Expr e) const;
+
+  // The slot that holds e, with steps that compute it if there is none; all symbols of e are known.
+  program::Slot slot(sym::Expr e);
+  // Whether the slot is computed at entry.
+  bool at_entry(program::Slot slot) const { return entry_.contains(slot); }
+
+  // Steps that were not asked for yet, in order.
+  std::vector<program::SizeStep> take_entry_steps() { return std::exchange(entry_steps_, {}); }
+  std::vector<program::SizeStep> take_later_steps() { return std::exchange(later_steps_, {}); }
+
+ private:
+  program::Slot constant(int64_t value);
+  program::Slot apply(program::SizeStep::Op op, program::Slot a, program::Slot b);
+  program::Slot compute(const sym::Node* node);
+
+  program::Program& program_;
+  std::map<uint64_t, program::Slot> known_;  // by the id of the expression
+  std::map<int64_t, program::Slot> constants_;
+  std::map<std::tuple<program::SizeStep::Op, program::Slot, program::Slot>, program::Slot> applied_;
+  std::map<program::Slot, bool> entry_;
+  std::vector<program::SizeStep> entry_steps_;
+  std::vector<program::SizeStep> later_steps_;
+};
+
+}  // namespace selkie::compiler

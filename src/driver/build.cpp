@@ -1,0 +1,57 @@
+#include "driver/build.h"
+
+#include "analysis/rdp.h"
+#include "compiler/compile.h"
+#include "interp/interp.h"
+#include "kir/interpret.h"
+#include "passes/pass.h"
+
+namespace selkie::driver {
+namespace {
+
+// In this order: decided arms first, since what they leave is less; shapes before what only they used is removed.
+constexpr std::string_view pipeline[] = {"fold_constants",   "dead_arms",         "fold_known",
+                                         "shape_arithmetic", "static_attributes", "dead_code"};
+
+runtime::HostFunction host_function(std::shared_ptr<const ir::Module> module, const compiler::HostNode& host) {
+  std::vector<const ir::Value*> values(host.node->operands.begin(), host.node->operands.end());
+  values.insert(values.end(), host.captured.begin(), host.captured.end());
+  return [module = std::move(module), node = host.node, values = std::move(values)](
+             const runtime::HostArguments& arguments) {
+    std::vector<std::pair<const ir::Value*, HostValue>> outside;
+    for (size_t i = 0; i < values.size(); ++i)
+      if (values[i] != nullptr) outside.emplace_back(values[i], arguments.operands[i]);
+    return interp::run_node(*module, *node, outside, arguments.symbols);
+  };
+}
+
+runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels) {
+  return [kernels = std::make_shared<std::vector<kir::Kernel>>(std::move(kernels))](
+             uint32_t kernel, std::span<const runtime::CheckedBuffer> buffers, std::span<const int64_t> sizes,
+             std::span<const int64_t> ranges) {
+    std::vector<kir::BufferView> views;
+    for (const runtime::CheckedBuffer& b : buffers) views.push_back({.data = b.data, .count = b.elements});
+    kir::interpret((*kernels)[kernel], views, sizes, ranges);
+  };
+}
+
+}  // namespace
+
+Built build(std::shared_ptr<ir::Module> module, const Options& options) {
+  for (std::string_view name : pipeline) passes::run_pass(*passes::find_pass(name), *module);
+  analysis::Rdp rdp(*module);
+  compiler::Compiled compiled = compiler::compile(*module, rdp);
+  auto executable = std::make_shared<runtime::Executable>();
+  Built built{.nodes = compiled.nodes,
+              .kernels = compiled.program.launches.size() + compiled.program.products.size(),
+              .host_calls = compiled.program.host_calls.size()};
+  for (const compiler::HostNode& host : compiled.host_nodes)
+    executable->host_functions.push_back(host_function(module, host));
+  for (const kir::Kernel& kernel : compiled.kernels) kir::verify(kernel);
+  if (options.check_kernels) executable->interpreter = interpreter(std::move(compiled.kernels));
+  executable->program = std::move(compiled.program);
+  built.executable = std::move(executable);
+  return built;
+}
+
+}  // namespace selkie::driver

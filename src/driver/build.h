@@ -1,0 +1,26 @@
+// A model made ready to run on this machine: passes, analysis, compilation, code, and the host functions for operators
+// without kernels.
+#pragma once
+
+#include <memory>
+
+#include "ir/module.h"
+#include "runtime/context.h"
+
+namespace selkie::driver {
+
+struct Options {
+  bool check_kernels = false;  // kernels are interpreted, with every access checked
+};
+
+struct Built {
+  std::shared_ptr<const runtime::Executable> executable;
+  size_t nodes = 0;  // of @main before fusion
+  size_t kernels = 0;
+  size_t host_calls = 0;
+};
+
+// The module is rewritten, and kept for the operators that run on the host.
+Built build(std::shared_ptr<ir::Module> module, const Options& options = {});
+
+}  // namespace selkie::driver

@@ -1,0 +1,95 @@
+#include "plan/groups.h"
+
+#include <algorithm>
+#include <map>
+
+namespace selkie::plan {
+namespace {
+
+using ir::Mapping;
+using ir::Node;
+using ir::Value;
+
+class Fusion {
+ public:
+  Fusion(const ir::Region& region, const FusionRules& rules) : region_(region), rules_(rules) {
+    for (const auto& node : region.nodes) count_uses(*node, node.get());
+    for (const Value* value : region.yields) users_[value].insert(nullptr);
+  }
+
+  std::vector<Step> run() {
+    // From the last node to the first, so that a node knows whether all of its users have taken it in.
+    std::vector<Step> steps;
+    for (size_t i = region_.nodes.size(); i-- > 0;) {
+      const Node& node = *region_.nodes[i];
+      if (taken_.contains(&node)) continue;
+      if (!rules_.has_kernel(node)) {
+        steps.push_back({.node = &node});
+        continue;
+      }
+      for (size_t r = node.results.size(); r-- > 0;) {
+        const Value& value = *node.results[r];
+        if (r > 0 && !users_.contains(&value)) continue;
+        bool only = node.results.size() == 1;
+        steps.push_back({.node = &node, .stored = &value, .inlined = only ? grow(value) : std::set{&node}});
+      }
+    }
+    std::reverse(steps.begin(), steps.end());
+    return steps;
+  }
+
+ private:
+  // Uses inside nested regions are uses by the node that has the region: null stands for any that cannot take it in.
+  void count_uses(const Node& node, const Node* user) {
+    for (const Value* operand : node.operands)
+      if (operand != nullptr) users_[operand].insert(user);
+    for (const auto& region : node.regions) {
+      for (const auto& inner : region->nodes) count_uses(*inner, nullptr);
+      for (const Value* value : region->yields) users_[value].insert(nullptr);
+    }
+  }
+
+  // Takes in producers as long as the kernel stays as good.
+  std::set<const Node*> grow(const Value& root) {
+    std::set<const Node*> inlined{root.node};
+    std::set<const Node*> refused;
+    while (const Node* next = candidate(inlined, refused)) {
+      inlined.insert(next);
+      if (rules_.fits(root, inlined)) {
+        taken_.insert(next);
+      } else {
+        inlined.erase(next);
+        refused.insert(next);
+      }
+    }
+    return inlined;
+  }
+
+  const Node* candidate(const std::set<const Node*>& inlined, const std::set<const Node*>& refused) {
+    constexpr size_t most = 48;  // of nodes in one kernel, so that kernels stay small
+    if (inlined.size() >= most) return nullptr;
+    // In the order of the region, from the back, so that the result does not depend on addresses.
+    for (size_t i = region_.nodes.size(); i-- > 0;) {
+      const Node* node = region_.nodes[i].get();
+      if (inlined.contains(node) || refused.contains(node) || taken_.contains(node)) continue;
+      if (node->results.size() != 1 || node->op->mapping == Mapping::opaque || !rules_.has_kernel(*node)) continue;
+      const std::set<const Node*>& users = users_[node->results[0].get()];
+      bool all_inside = !users.empty() && std::ranges::all_of(users, [&](const Node* user) {
+        return user != nullptr && inlined.contains(user);
+      });
+      if (all_inside) return node;
+    }
+    return nullptr;
+  }
+
+  const ir::Region& region_;
+  const FusionRules& rules_;
+  std::map<const Value*, std::set<const Node*>> users_;
+  std::set<const Node*> taken_;
+};
+
+}  // namespace
+
+std::vector<Step> form_steps(const ir::Region& region, const FusionRules& rules) { return Fusion(region, rules).run(); }
+
+}  // namespace selkie::plan

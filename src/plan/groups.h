@@ -1,0 +1,27 @@
+// Fusion: which values of a region are stored, and which are computed where they are used.
+#pragma once
+
+#include <functional>
+#include <set>
+
+#include "ir/module.h"
+
+namespace selkie::plan {
+
+// A step of a region, in the order in which it runs.
+struct Step {
+  const ir::Node* node;                  // the last one
+  const ir::Value* stored = nullptr;     // computed by one kernel, with the nodes that are inlined; null: not a kernel
+  std::set<const ir::Node*> inlined = {};  // `node` and those that it computes on the way
+};
+
+struct FusionRules {
+  // Whether a kernel can compute a node's results.
+  std::function<bool(const ir::Node&)> has_kernel;
+  // Whether `stored` can be computed by one kernel with these nodes inlined, at no more work than before.
+  std::function<bool(const ir::Value& stored, const std::set<const ir::Node*>& inlined)> fits;
+};
+
+std::vector<Step> form_steps(const ir::Region& region, const FusionRules& rules);
+
+}  // namespace selkie::plan

@@ -1,0 +1,74 @@
+#include "program/program.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace selkie::program {
+namespace {
+
+constexpr std::string_view step_names[] = {"constant", "add",    "subtract", "multiply",
+                                           "divide",   "modulo", "minimum",  "maximum"};
+constexpr std::string_view storage_names[] = {"constant", "input", "arena", "heap", "view"};
+
+std::string text(const Program& p, Register r) {
+  if (r == no_register) return "_";
+  return fmt::format("r{}", r) + (p.registers[r].name.empty() ? "" : ":" + p.registers[r].name);
+}
+
+std::string text(const Program& p, std::span<const Register> registers) {
+  std::string out;
+  for (Register r : registers) out += (out.empty() ? "" : ", ") + text(p, r);
+  return out;
+}
+
+std::string text(const Program& p, const Instruction& i) {
+  switch (i.op) {
+    case Opcode::sizes:
+      return fmt::format("sizes {}..{}", i.a, i.b);
+    case Opcode::check:
+      return fmt::format("check s{} {} s{}  # {}", p.checks[i.a].a, p.checks[i.a].equal ? "==" : "<=", p.checks[i.a].b,
+                         p.checks[i.a].text);
+    case Opcode::launch: {
+      const Launch& l = p.launches[i.a];
+      return fmt::format("launch {}({}) sizes({}){}  # {}", p.kernels[l.kernel], text(p, l.buffers),
+                         fmt::join(l.sizes, ", "), l.range ? fmt::format(" range s{}", *l.range) : "", l.node);
+    }
+    case Opcode::product: {
+      const MatrixProduct& m = p.products[i.a];
+      return fmt::format("product {} = {} · {}{}  # {}", text(p, m.c), text(p, m.a), text(p, m.b),
+                         m.packed ? " (packed)" : "", m.node);
+    }
+    case Opcode::host: {
+      const HostCall& c = p.host_calls[i.a];
+      return fmt::format("host {} = ({})  # {}: {}", text(p, c.results), text(p, c.operands), c.node, c.why);
+    }
+    case Opcode::bind:
+      return fmt::format("bind {}", text(p, p.binds[i.a].value));
+    case Opcode::allocate:
+      return fmt::format("allocate {}", text(p, i.a));
+    case Opcode::release:
+      return fmt::format("release {}", text(p, i.a));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string disassemble(const Program& p) {
+  std::string out = fmt::format("# {} registers, {} sizes, {} kernels\n", p.registers.size(), p.slots, p.kernels.size());
+  for (size_t i = 0; i < p.registers.size(); ++i) {
+    const RegisterInfo& r = p.registers[i];
+    out += fmt::format("r{}: {} {}[{}] {}\n", i, storage_names[static_cast<size_t>(r.storage)],
+                       r.is_tensor ? name(r.dtype) : "any", fmt::join(r.dims, ", "), r.name);
+  }
+  for (size_t i = 0; i < p.steps.size(); ++i) {
+    const SizeStep& s = p.steps[i];
+    out += s.op == SizeStep::Op::constant
+               ? fmt::format("{}: s{} = {}\n", i, s.to, s.value)
+               : fmt::format("{}: s{} = {} s{} s{}\n", i, s.to, step_names[static_cast<size_t>(s.op)], s.a, s.b);
+  }
+  for (size_t i = 0; i < p.code.size(); ++i) out += fmt::format("{:4}  {}\n", i, text(p, p.code[i]));
+  return out + fmt::format("return {}\n", text(p, p.results));
+}
+
+}  // namespace selkie::program
