@@ -249,7 +249,8 @@ Number Math::mod(Number x, Number y) {
   Number r = multiply_add(-q, b, a);
   Number fast = select(r < 0, r + b, r);
   fast = copy_sign(select(fast < b, fast, fast - b), x);
-  Number large = Number(builder, builder.CreateNot((q < (x.bits() == 64 ? 0x1p50 : 0x1p22)).value()));
+  Number plain = (q < (x.bits() == 64 ? 0x1p50 : 0x1p22)) & (b < HUGE_VAL);
+  Number large(builder, builder.CreateNot(plain.value()));
   Detour detour = make_detour(any(large));
   Number slow = lanes_by_division();
   llvm::BasicBlock* slow_end = builder.GetInsertBlock();
@@ -280,7 +281,15 @@ Number Math::fma(Number a, Number b, Number c) {
     llvm::Type* wide = builder.getDoubleTy();
     return add_to_odd(a.convert(wide) * b.convert(wide), c.convert(wide)).convert(builder.getFloatTy());
   }
-  // Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008; the product's error is Dekker's.
+  // Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008; the product's error is Dekker's. It is
+  // lost where it is subnormal, so that products below 2^-969 may be rounded twice.
+  auto balance = [](Number& x, Number& y) {  // so that the split of a large factor does not overflow
+    Number huge = absolute(x) > 0x1p900;
+    y = select(huge, y * 0x1p100, y);
+    x = select(huge, x * 0x1p-100, x);
+  };
+  balance(a, b);
+  balance(b, a);
   auto split = [](Number x) {
     Number scaled = x * 134217729.0;
     return scaled - (scaled - x);
