@@ -1,8 +1,11 @@
-# selkie_library(NAME DEPENDS …): src/NAME/*.cpp becomes selkie_NAME, every *_test.cpp a test and every *_bench.cpp a
+# selkie_library(NAME [FOLDER …] DEPENDS …): src/FOLDER/*.cpp (FOLDER is NAME if not given) becomes selkie_NAME, every *_test.cpp a test and every *_bench.cpp a
 # benchmark. Files are found by glob, so adding an operator touches no build file.
 function(selkie_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
-  file(GLOB_RECURSE all CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  cmake_parse_arguments(ARG "" "FOLDER" "DEPENDS" ${ARGN})
+  if(NOT ARG_FOLDER)
+    set(ARG_FOLDER ${name})
+  endif()
+  file(GLOB_RECURSE all CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${ARG_FOLDER}/*.cpp)
   set(sources ${all})
   list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cpp$")
   add_library(selkie_${name} STATIC ${sources})

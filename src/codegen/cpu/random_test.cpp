@@ -1,0 +1,147 @@
+// Random kernels, compiled for every instruction set that the host runs and compared with the interpreter.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "codegen/cpu/compile.h"
+#include "codegen/cpu/guarded_buffer.h"
+#include "kir/interpret.h"
+#include "kir/random_kernel.h"
+#include "kir/scalar.h"
+
+namespace selkie::codegen::cpu {
+namespace {
+
+using kir::testing::RandomKernel;
+using testing::GuardedBuffer;
+
+struct Counts {
+  size_t runs = 0;
+  size_t elements = 0;
+};
+
+double precision(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 0x1p-52;
+    case DType::f32:
+      return 0x1p-23;
+    case DType::f16:
+      return 0x1p-10;
+    default:
+      return 0x1p-7;
+  }
+}
+
+bool is_close(DType dtype, kir::Scalar a, kir::Scalar b, double tolerance) {
+  if (!is_float(dtype)) return a.whole == b.whole;
+  if (std::isnan(a.real) || std::isnan(b.real)) return std::isnan(a.real) && std::isnan(b.real);
+  return a.real == b.real || std::fabs(a.real - b.real) <= tolerance * std::max(1.0, std::fabs(b.real));
+}
+
+int64_t element_count(const kir::Buffer& buffer, int64_t rows, int64_t columns) {
+  return *sym::evaluate(buffer.elements, [&](std::string_view name) { return name == "M" ? rows : columns; });
+}
+
+// Runs both on equal data and compares all outputs.
+void compare(const RandomKernel& random, program::KernelFunction compiled, int64_t rows, int64_t columns, uint64_t seed,
+             Counts& counts) {
+  const kir::Kernel& kernel = random.kernel;
+  std::mt19937_64 generator(seed);
+  std::deque<GuardedBuffer> ours;
+  std::vector<std::vector<std::byte>> expected;
+  std::vector<void*> pointers;
+  std::vector<kir::BufferView> views;
+  for (const kir::Buffer& buffer : kernel.buffers) {
+    int64_t count = element_count(buffer, rows, columns);
+    expected.push_back(kir::testing::random_data(generator, buffer.dtype, count, !random.exact));
+    ours.emplace_back(expected.back(), seed % 2 == 0);
+    pointers.push_back(ours.back().data());
+    views.push_back({.data = expected.back().data(), .count = count});
+  }
+  int64_t sizes[] = {rows, columns};
+  int64_t ranges[] = {0, rows};
+  size_t range_count = 2 * kir::range_extents(kernel).size();
+  kir::interpret(kernel, views, sizes, {ranges, range_count});
+  compiled(pointers.data(), sizes, ranges);
+  ++counts.runs;
+  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+    const kir::Buffer& buffer = kernel.buffers[b];
+    bool is_reduction = buffer.elements == kernel.sizes[0];
+    double tolerance = random.exact ? 0 : precision(buffer.dtype) * (is_reduction ? 4.0 * (2.0 + columns) : 6);
+    for (int64_t i = 0; i < views[b].count; ++i, ++counts.elements) {
+      kir::Scalar a = kir::load_scalar(buffer.dtype, pointers[b], i);
+      kir::Scalar e = kir::load_scalar(buffer.dtype, views[b].data, i);
+      if (is_close(buffer.dtype, a, e, tolerance)) continue;
+      if (is_float(buffer.dtype))
+        ADD_FAILURE() << buffer.name << "[" << i << "] is " << a.real << ", not " << e.real;
+      else
+        ADD_FAILURE() << buffer.name << "[" << i << "] is " << a.whole << ", not " << e.whole;
+      return;
+    }
+  }
+}
+
+void run_batch(const Isa& isa, uint64_t seed, size_t count, Counts& counts) {
+  sym::Context symbols;
+  std::deque<RandomKernel> kernels;
+  std::vector<const kir::Kernel*> pointers;
+  for (size_t i = 0; i < count; ++i) {
+    kernels.push_back(kir::testing::Generator(symbols, seed + i).run());
+    kernels.back().kernel.name = fmt::format("random_{}", i);
+    kir::verify(kernels.back().kernel);
+    pointers.push_back(&kernels.back().kernel);
+  }
+  program::LoadedImage image(compile(pointers, isa, 2));
+  int64_t lanes = isa.vector_bytes / 4;
+  for (size_t i = 0; i < count; ++i) {
+    program::KernelFunction compiled = image.kernel(kernels[i].kernel.name);
+    for (int64_t columns :
+         {int64_t{0}, int64_t{1}, int64_t{2}, lanes - 1, lanes, lanes + 1, int64_t{31}, 8 * lanes + 5, int64_t{257}})
+      compare(kernels[i], compiled, static_cast<int64_t>((seed + i + columns) % 4), columns, seed + i, counts);
+    if (i % 16 == 0) compare(kernels[i], compiled, 2, 5003, seed + i, counts);
+    if (::testing::Test::HasFailure()) {
+      ADD_FAILURE() << "isa " << isa.name << ", seed " << seed + i << "\n" << kir::print(kernels[i].kernel);
+      return;
+    }
+  }
+}
+
+TEST(RandomKernels, EqualTheInterpreter) {
+  for (const Isa& isa : all_isas()) {
+    if (!host_runs(isa)) {
+      fmt::print("[  COUNT   ] {}: not run, since the host cannot\n", isa.name);
+      continue;
+    }
+    Counts counts;
+    constexpr size_t batch = 64;
+    constexpr size_t batches = 5;
+    for (uint64_t seed : kir::testing::seeds())
+      for (size_t i = 0; i < batches && !HasFailure(); ++i) run_batch(isa, seed + batch * i, batch, counts);
+    fmt::print("[  COUNT   ] {}: {} kernels, {} runs, {} elements\n", isa.name,
+               batch * batches * kir::testing::seeds().size(), counts.runs, counts.elements);
+  }
+}
+
+// Nothing is run: the code of every instruction set must come out without a symbol that nothing defines.
+TEST(RandomKernels, CompileForEveryIsa) {
+  for (const Isa& isa : all_isas()) {
+    sym::Context symbols;
+    std::deque<kir::Kernel> kernels;
+    std::vector<const kir::Kernel*> pointers;
+    for (uint64_t i = 0; i < 64; ++i) {
+      kernels.push_back(kir::testing::random_kernel(symbols, 1000 + i));
+      kernels.back().name = fmt::format("random_{}", i);
+      pointers.push_back(&kernels.back());
+    }
+    program::Image image = compile(pointers, isa, 2);
+    EXPECT_EQ(image.entries.size(), kernels.size());
+    EXPECT_EQ(image.code, compile(pointers, isa, 1).code) << "depends on the number of threads";
+    fmt::print("[  COUNT   ] {}: {} kernels, {} bytes\n", isa.name, kernels.size(), image.code.size());
+  }
+}
+
+}  // namespace
+}  // namespace selkie::codegen::cpu
