@@ -94,7 +94,8 @@ void multiply_block(const KernelTable& table, const Block& block) {
       for (int64_t column = begin; column < end; column += table.tile_columns)
         multiply_panel(table, block, part, index == 0, column);
       if (index + 1 < count || !block.epilogue.function) continue;
-      int64_t ranges[] = {block.row_begin, block.row_begin + block.rows, begin, end};
+      int64_t ranges[] = {block.row_begin, block.row_begin + block.rows, block.first_column + begin,
+                          block.first_column + end};
       block.epilogue.function(block.epilogue.buffers, block.epilogue.sizes, ranges);
     }
   }
