@@ -29,7 +29,7 @@ double best_seconds(Function function, double budget = 0.06) {
 
 // The sum of each task's best time: a long kernel is interrupted too often to be timed as a whole.
 template <class Function>
-double best_of_tasks(int64_t tasks, Function function, double budget = 0.08) {
+double best_of_tasks(int64_t tasks, Function function, double budget = 0.5) {
   double sum = 0;
   for (int64_t task = 0; task < tasks; ++task)
     sum += best_seconds([&] { function(task); }, budget / static_cast<double>(tasks));

@@ -21,6 +21,13 @@ bool joins_taps(const Convolution& convolution) {
          convolution.input_pixel_stride == shape.input_channels;
 }
 
+// A window of one pixel that moves with the output: rows of the product are the input's pixels.
+bool is_plain_product(const ConvolutionShape& shape) {
+  const std::array<int64_t, 3> ones = {1, 1, 1};
+  return shape.taps() == 1 && shape.stride == ones && shape.pad == std::array<int64_t, 3>{} &&
+         shape.input == shape.output;
+}
+
 // Where the window of one output pixel begins; outside the input where there are pads.
 struct Window {
   int64_t offset;  // in floats from the image's first
@@ -60,17 +67,25 @@ class Rows {
 
   void find_windows(int64_t row_begin, int64_t rows) {
     std::array<int64_t, 3> at;
-    int64_t rest = row_begin;
-    for (size_t axis = 3; axis-- > 0; rest /= shape_.output[axis]) at[axis] = rest % shape_.output[axis];
-    int64_t image = rest;
-    for (int64_t r = 0; r < rows; ++r) {
-      scratch_.windows[r] = window(image, at);
-      for (size_t axis = 3; axis-- > 0;) {
-        if (++at[axis] < shape_.output[axis]) break;
-        at[axis] = 0;
-        if (axis == 0) ++image;
-      }
+    int64_t image = row_begin;
+    for (size_t axis = 3; axis-- > 0; image /= shape_.output[axis]) at[axis] = image % shape_.output[axis];
+    for (int64_t r = 0; r < rows;) {
+      int64_t line = std::min(rows - r, shape_.output[2] - at[2]);
+      find_line(image, at, line, scratch_.windows + r);
+      r += line;
+      at[2] = 0;
+      if (++at[1] < shape_.output[1]) continue;
+      at[1] = 0;
+      if (++at[0] < shape_.output[0]) continue;
+      at[0] = 0;
+      ++image;
     }
+  }
+
+  // Pointers to pixels, where windows are not needed.
+  void fill_plain(int64_t row_begin, int64_t rows, int64_t group) {
+    const float* first = convolution_.input + row_begin * strides_[2] + group * channels_;
+    fill_pointers(table_, rows, 1, [&](int64_t r, int64_t) { return first + r * strides_[2]; }, scratch_.pointers);
   }
 
   // Pointers to single taps.
@@ -110,17 +125,26 @@ class Rows {
   }
 
  private:
-  Window window(int64_t image, const std::array<int64_t, 3>& at) const {
-    Window made{
+  // Windows of `count` output pixels side by side, the first at `at`.
+  void find_line(int64_t image, const std::array<int64_t, 3>& at, int64_t count, Window* windows) const {
+    Window window{
         .offset = 0, .image = convolution_.input + image * strides_[0] * shape_.input[0], .begin = {}, .inside = true};
     for (size_t axis = 0; axis < 3; ++axis) {
-      int64_t begin = at[axis] * shape_.stride[axis] - shape_.pad[axis];
-      int64_t end = begin + (shape_.kernel[axis] - 1) * shape_.dilation[axis];
-      made.begin[axis] = begin;
-      made.offset += begin * strides_[axis];
-      made.inside = made.inside && begin >= 0 && end < shape_.input[axis];
+      window.begin[axis] = at[axis] * shape_.stride[axis] - shape_.pad[axis];
+      window.offset += window.begin[axis] * strides_[axis];
+      if (axis < 2) window.inside = window.inside && is_inside(window.begin[axis], axis);
     }
-    return made;
+    bool line_inside = window.inside;
+    for (int64_t i = 0; i < count; ++i) {
+      window.inside = line_inside && is_inside(window.begin[2], 2);
+      windows[i] = window;
+      window.begin[2] += shape_.stride[2];
+      window.offset += shape_.stride[2] * strides_[2];
+    }
+  }
+
+  bool is_inside(int64_t begin, size_t axis) const {
+    return begin >= 0 && begin + (shape_.kernel[axis] - 1) * shape_.dilation[axis] < shape_.input[axis];
   }
 
   // Taps come in order, and after the last the first.
@@ -179,8 +203,12 @@ void run_task(const KernelTable& table, const Convolution& convolution, const Co
   int64_t column_begin = task % plan.column_tasks * plan.columns_of_task;
 
   Rows builder(table, convolution, scratch);
-  builder.find_windows(row_begin, rows);
-  plan.joined ? builder.fill_joined(rows) : builder.fill(rows, group);
+  if (is_plain_product(shape)) {
+    builder.fill_plain(row_begin, rows, group);
+  } else {
+    builder.find_windows(row_begin, rows);
+    plan.joined ? builder.fill_joined(rows) : builder.fill(rows, group);
+  }
   int64_t joined = plan.joined ? shape.kernel[2] : 1;
   int64_t first = group * columns;
   multiply_block(table, {.rows = rows,

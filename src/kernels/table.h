@@ -10,9 +10,12 @@ namespace selkie::kernels {
 
 enum class Isa { generic, avx2, avx512 };
 
-// One register tile: c[rows, columns] (+)= sum over taps and depth of a * b, plus bias.
+// A column of register tiles with the same number of rows, one below the other:
+// c[rows, columns] (+)= sum over taps and depth of a * b, plus bias.
 struct TileArguments {
-  const float* const* rows;  // [taps][rows of the tile]: where each row of a begins for a tap
+  int64_t tiles;
+  const float* const* rows;  // [tiles][taps][rows of a tile]: where each row of a begins for a tap
+  int64_t row_step;          // pointers from one tile to the next
   int64_t a_offset;          // added to every row
   int64_t taps;
   int64_t depth;     // products per tap
@@ -21,7 +24,7 @@ struct TileArguments {
   float* c;
   int64_t c_stride;   // from one row to the next
   int64_t columns;    // columns of c that exist, 1 … tile columns
-  const float* bias;  // one per column, or null
+  const float* bias;  // one per column, or null; null if c is added to
   bool accumulate;    // add to what c holds
 };
 using TileFunction = void (*)(const TileArguments&);
@@ -34,7 +37,7 @@ struct KernelTable {
   int lanes;         // floats of a vector
   int tile_rows;     // rows of the largest tile
   int tile_columns;  // columns of a tile and of a packed panel: two vectors
-  // tiles[v - 1][r - 1] makes r rows of v vectors.
+  // tiles[v - 1][r - 1] makes tiles of r rows and v vectors.
   TileFunction tiles[2][most_tile_rows];
   // to[column * to_stride + row] = from[row * from_stride + column].
   void (*transpose)(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
