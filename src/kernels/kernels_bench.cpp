@@ -1,11 +1,12 @@
 // How near the kernels come to the roofs of one core, on the shapes of transformers and image networks.
-// Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|convolution]… ; without a name everything is run.
+// Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|convolution|depthwise]… ; without a name everything is run.
 #include <fmt/core.h>
 
 #include <string_view>
 
 #include "kernels/bench_support.h"
 #include "kernels/convolution.h"
+#include "kernels/depthwise.h"
 #include "kernels/gemm.h"
 
 namespace selkie::kernels::bench {
@@ -131,11 +132,49 @@ void convolutions(const Bench& bench) {
   convolution(bench, square(224, 3, 32, 3, 2));
 }
 
+void depthwise(const Bench& bench, ConvolutionShape shape) {
+  shape.groups = shape.input_channels;
+  int64_t outputs = shape.output_pixels() * shape.output_channels;
+  std::vector<float> input = random_floats(shape.input[1] * shape.input[2] * shape.input_channels, 1);
+  std::vector<float> weights = random_floats(shape.output_channels * shape.taps(), 2);
+  std::vector<float> bias = random_floats(shape.output_channels, 3);
+  Aligned packed(packed_depthwise_elements(shape));
+  pack_depthwise(shape, weights.data(), packed.data());
+  Aligned output(static_cast<size_t>(outputs));
+  Convolution problem{.shape = shape,
+                      .input = input.data(),
+                      .input_pixel_stride = shape.input_channels,
+                      .packed_weights = packed.data(),
+                      .bias = bias.data(),
+                      .output = output.data(),
+                      .output_pixel_stride = shape.output_channels};
+  DepthwisePlan plan = plan_depthwise(problem, 1);
+  Aligned scratch(plan.scratch_bytes / 4);
+  double seconds = best_seconds([&] { run_depthwise(bench.table, problem, plan, 0, plan.tasks, scratch.data()); }, 0.3);
+  bench.report("depthwise " + text(shape), 2.0 * static_cast<double>(outputs * shape.taps()),
+               4.0 * static_cast<double>(outputs) + 4.0 * static_cast<double>(input.size()), seconds);
+}
+
+void depthwises(const Bench& bench) {
+  depthwise(bench, square(112, 32, 32, 3, 1));
+  depthwise(bench, square(112, 96, 96, 3, 2));
+  depthwise(bench, square(56, 144, 144, 3, 1));
+  depthwise(bench, square(28, 192, 192, 3, 1));
+  depthwise(bench, square(14, 384, 384, 3, 1));
+  depthwise(bench, square(14, 576, 576, 3, 1));
+  depthwise(bench, square(14, 576, 576, 3, 2));
+  depthwise(bench, square(7, 960, 960, 3, 1));
+  depthwise(bench, square(28, 120, 120, 5, 1));
+  depthwise(bench, square(28, 240, 240, 5, 2));
+  depthwise(bench, square(14, 480, 480, 7, 1));
+}
+
 struct Section {
   std::string_view name;
   void (*function)(const Bench&);
 };
-constexpr Section sections[] = {{"roofs", roofs}, {"gemm", gemms}, {"convolution", convolutions}};
+constexpr Section sections[] = {
+    {"roofs", roofs}, {"gemm", gemms}, {"convolution", convolutions}, {"depthwise", depthwises}};
 
 int run(int count, char** names) {
   Isa isa = best_isa();

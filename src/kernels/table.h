@@ -31,6 +31,28 @@ using TileFunction = void (*)(const TileArguments&);
 
 inline constexpr int most_tile_rows = 12;
 
+// Neighbouring output pixels of one line of a depthwise convolution, all channels.
+struct DepthwiseArguments {
+  int64_t rows;                 // kernel rows that lie inside the input
+  const float* const* inputs;   // per row: where the first pixel's first tap is, or would be
+  const float* const* weights;  // per row: [taps][weight_stride]
+  int64_t taps;
+  int64_t stride;
+  int64_t dilation;
+  int64_t valid_begin;  // input pixels, counted from the first pixel's first tap, that exist
+  int64_t valid_end;
+  int64_t pixel_stride;   // floats from one input pixel to the next
+  int64_t weight_stride;  // floats from one tap to the next
+  int64_t channels;
+  const float* bias;  // or null
+  float* output;
+  int64_t output_stride;  // floats from one output pixel to the next
+};
+using DepthwiseFunction = void (*)(const DepthwiseArguments&);
+
+inline constexpr int most_depthwise_pixels = 8;
+enum DepthwiseKind { any_depthwise, three_by_one, three_by_two, five_by_one, five_by_two, depthwise_kinds };
+
 struct KernelTable {
   Isa isa;
   const char* name;
@@ -42,6 +64,8 @@ struct KernelTable {
   // to[column * to_stride + row] = from[row * from_stride + column].
   void (*transpose)(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
                     int64_t to_stride);
+  // By kernel width and stride, whether some taps are outside the input, and pixels - 1.
+  DepthwiseFunction depthwise[depthwise_kinds][2][most_depthwise_pixels];
 };
 
 // The sets that this build knows and this processor runs, best last; never empty.
