@@ -2,9 +2,8 @@
 // and the roofs of one core (FMA rate, read bandwidth) that the kernels are held against.
 #pragma once
 
-#include <time.h>
-
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -12,30 +11,25 @@
 
 namespace selkie::kernels::bench {
 
-// Processor time of this thread: what others on the machine do is not counted.
-inline double thread_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 template <class Function>
 double best_seconds(Function function, double budget = 0.06) {
-  double start = thread_seconds();
+  using Clock = std::chrono::steady_clock;
+  auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  auto start = Clock::now();
   function();
-  double best = thread_seconds() - start;
+  double best = since(start);
   int inner = best > 1e-4 ? 1 : static_cast<int>(1e-4 / (best + 1e-8)) + 1;
-  for (int repetition = 0; repetition < 3 || thread_seconds() - start < budget; ++repetition) {
-    double begin = thread_seconds();
+  for (int repetition = 0; repetition < 3 || since(start) < budget; ++repetition) {
+    auto begin = Clock::now();
     for (int i = 0; i < inner; ++i) function();
-    best = std::min(best, (thread_seconds() - begin) / inner);
+    best = std::min(best, since(begin) / inner);
   }
   return best;
 }
 
 // The sum of each task's best time: a long kernel is interrupted too often to be timed as a whole.
 template <class Function>
-double best_of_tasks(int64_t tasks, Function function, double budget = 0.08) {
+double best_of_tasks(int64_t tasks, Function function, double budget = 0.5) {
   double sum = 0;
   for (int64_t task = 0; task < tasks; ++task)
     sum += best_seconds([&] { function(task); }, budget / static_cast<double>(tasks));

@@ -58,7 +58,9 @@ void multiply_panel(const KernelTable& table, const Block& block, const DepthPar
   const float* panel = partial
                            ? block.b.partial
                            : block.b.base + (column - block.b.first_column) / table.tile_columns * block.b.panel_stride;
-  TileArguments arguments{.rows = nullptr,
+  TileArguments arguments{.tiles = 0,
+                          .rows = block.pointers,
+                          .row_step = 0,
                           .a_offset = part.begin,
                           .taps = part.taps,
                           .depth = part.depth,
@@ -72,13 +74,16 @@ void multiply_panel(const KernelTable& table, const Block& block, const DepthPar
   const TileFunction* functions = table.tiles[columns > table.lanes ? 1 : 0];
   RowTiles tiles(table, block.rows);
   const float* const* pointers = block.pointers;
-  for (int64_t tile = 0; tile < tiles.count; ++tile) {
-    int64_t rows = tiles.rows_of(tile);
+  auto run = [&](int64_t count, int64_t rows) {
+    arguments.tiles = count;
     arguments.rows = pointers + part.tap_begin * rows;
-    functions[rows - 1](arguments);
-    arguments.c += rows * block.c_stride;
-    pointers += rows * block.taps;
-  }
+    arguments.row_step = rows * block.taps;
+    if (count) functions[rows - 1](arguments);
+    arguments.c += count * rows * block.c_stride;
+    pointers += count * rows * block.taps;
+  };
+  run(tiles.extra, tiles.rows + 1);
+  run(tiles.count - tiles.extra, tiles.rows);
 }
 
 }  // namespace
@@ -94,7 +99,8 @@ void multiply_block(const KernelTable& table, const Block& block) {
       for (int64_t column = begin; column < end; column += table.tile_columns)
         multiply_panel(table, block, part, index == 0, column);
       if (index + 1 < count || !block.epilogue.function) continue;
-      int64_t ranges[] = {block.row_begin, block.row_begin + block.rows, begin, end};
+      int64_t ranges[] = {block.row_begin, block.row_begin + block.rows, block.first_column + begin,
+                          block.first_column + end};
       block.epilogue.function(block.epilogue.buffers, block.epilogue.sizes, ranges);
     }
   }

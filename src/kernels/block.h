@@ -35,6 +35,7 @@ struct Block {
   int64_t column_end = 0;
   const float* bias = nullptr;  // of column 0
   int64_t row_begin = 0;        // row of the matrix that is the block's row 0, for the epilogue
+  int64_t first_column = 0;     // and that is the block's column 0
   Epilogue epilogue;
 };
 void multiply_block(const KernelTable& table, const Block& block);

@@ -1,10 +1,12 @@
 // How near the kernels come to the roofs of one core, on the shapes of transformers and image networks.
-// Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|matmul]… ; without a name everything is run.
+// Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|convolution|depthwise]… ; without a name everything is run.
 #include <fmt/core.h>
 
 #include <string_view>
 
 #include "kernels/bench_support.h"
+#include "kernels/convolution.h"
+#include "kernels/depthwise.h"
 #include "kernels/gemm.h"
 
 namespace selkie::kernels::bench {
@@ -29,28 +31,36 @@ void roofs(const Bench& bench) {
     fmt::print("read {:7} KB {:8.1f} GB/s\n", kilobytes, read_roof(bench.table.isa, kilobytes << 10));
 }
 
+// Memory aligned to cache lines.
+class Aligned {
+ public:
+  explicit Aligned(size_t floats) : values_(floats + 16) {}
+  float* data() { return values_.data() + (64 - reinterpret_cast<uintptr_t>(values_.data()) % 64) / 4 % 16; }
+
+ private:
+  std::vector<float> values_;
+};
+
 void gemm(const Bench& bench, int64_t m, int64_t n, int64_t k) {
   std::vector<float> a = random_floats(m * k, 1);
   std::vector<float> b = random_floats(k * n, 2);
   std::vector<float> bias = random_floats(n, 3);
   std::vector<float> c(static_cast<size_t>(m * n));
-  std::vector<float> packed(packed_b_elements(bench.table, k, n) + 16);
-  float* aligned = packed.data() + (64 - reinterpret_cast<uintptr_t>(packed.data()) % 64) / 4 % 16;
-  pack_b(bench.table, b.data(), n, 1, k, n, aligned);
+  Aligned packed(packed_b_elements(bench.table, k, n));
+  pack_b(bench.table, b.data(), n, 1, k, n, packed.data());
   Gemm problem{.m = m,
                .n = n,
                .k = k,
                .a = a.data(),
                .a_row_stride = k,
-               .packed_b = aligned,
+               .packed_b = packed.data(),
                .c = c.data(),
                .c_row_stride = n,
                .bias = bias.data()};
   GemmPlan plan = plan_gemm(bench.table, problem, 1);
-  std::vector<std::byte> scratch(plan.scratch_bytes + 64);
-  void* memory = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
-  double seconds =
-      best_of_tasks(plan.tasks(), [&](int64_t task) { run_gemm(bench.table, problem, plan, task, task + 1, memory); });
+  Aligned scratch(plan.scratch_bytes / 4);
+  double seconds = best_of_tasks(
+      plan.tasks(), [&](int64_t task) { run_gemm(bench.table, problem, plan, task, task + 1, scratch.data()); });
   bench.report(fmt::format("gemm {} x {} x {}", m, n, k), 2.0 * static_cast<double>(m * n * k),
                4.0 * static_cast<double>(m * k + k * n + m * n), seconds);
 }
@@ -63,11 +73,108 @@ void gemms(const Bench& bench) {
     for (int64_t m : rows) gemm(bench, m, n, k);
 }
 
+ConvolutionShape square(int64_t size, int64_t channels, int64_t filters, int64_t kernel, int64_t stride) {
+  int64_t output = (size - 1) / stride + 1;
+  int64_t pad = (kernel - 1) / 2;
+  return {.input_channels = channels,
+          .output_channels = filters,
+          .input = {1, size, size},
+          .output = {1, output, output},
+          .kernel = {1, kernel, kernel},
+          .stride = {1, stride, stride},
+          .pad = {0, pad, pad}};
+}
+
+std::string text(const ConvolutionShape& s) {
+  return fmt::format("{}^2 {}->{} {}x{} s{}", s.input[1], s.input_channels, s.output_channels, s.kernel[1], s.kernel[2],
+                     s.stride[1]);
+}
+
+void convolution(const Bench& bench, const ConvolutionShape& shape) {
+  int64_t pixels = shape.output_pixels();
+  int64_t products = shape.taps() * (shape.input_channels / shape.groups);
+  std::vector<float> input = random_floats(shape.input[1] * shape.input[2] * shape.input_channels, 1);
+  std::vector<float> weights = random_floats(shape.output_channels * products, 2);
+  std::vector<float> bias = random_floats(shape.output_channels, 3);
+  Aligned packed(packed_convolution_elements(bench.table, shape));
+  pack_convolution(bench.table, shape, weights.data(), packed.data());
+  Aligned output(static_cast<size_t>(pixels * shape.output_channels));
+  Convolution problem{.shape = shape,
+                      .input = input.data(),
+                      .input_pixel_stride = shape.input_channels,
+                      .packed_weights = packed.data(),
+                      .bias = bias.data(),
+                      .output = output.data(),
+                      .output_pixel_stride = shape.output_channels};
+  ConvolutionPlan plan = plan_convolution(bench.table, problem, 1);
+  Aligned scratch(plan.scratch_bytes / 4);
+  double seconds = best_of_tasks(
+      plan.tasks(), [&](int64_t task) { run_convolution(bench.table, problem, plan, task, task + 1, scratch.data()); });
+  bench.report("conv " + text(shape), 2.0 * static_cast<double>(pixels * shape.output_channels * products),
+               4.0 * static_cast<double>(pixels * shape.output_channels) + 4.0 * static_cast<double>(input.size()),
+               seconds);
+}
+
+void convolutions(const Bench& bench) {
+  for (auto [size, channels] :
+       {std::pair<int64_t, int64_t>{56, 64}, {28, 128}, {14, 256}, {7, 512}, {80, 64}, {40, 128}, {20, 256}})
+    convolution(bench, square(size, channels, channels, 3, 1));
+  convolution(bench, square(56, 128, 128, 3, 2));
+  convolution(bench, square(56, 64, 256, 1, 1));
+  convolution(bench, square(56, 256, 64, 1, 1));
+  convolution(bench, square(28, 512, 128, 1, 1));
+  convolution(bench, square(14, 1024, 256, 1, 1));
+  convolution(bench, square(7, 2048, 512, 1, 1));
+  convolution(bench, square(56, 256, 512, 1, 2));
+  convolution(bench, square(112, 16, 96, 1, 1));
+  convolution(bench, square(56, 144, 24, 1, 1));
+  convolution(bench, square(224, 3, 64, 7, 2));
+  convolution(bench, square(224, 3, 32, 3, 2));
+}
+
+void depthwise(const Bench& bench, ConvolutionShape shape) {
+  shape.groups = shape.input_channels;
+  int64_t outputs = shape.output_pixels() * shape.output_channels;
+  std::vector<float> input = random_floats(shape.input[1] * shape.input[2] * shape.input_channels, 1);
+  std::vector<float> weights = random_floats(shape.output_channels * shape.taps(), 2);
+  std::vector<float> bias = random_floats(shape.output_channels, 3);
+  Aligned packed(packed_depthwise_elements(shape));
+  pack_depthwise(shape, weights.data(), packed.data());
+  Aligned output(static_cast<size_t>(outputs));
+  Convolution problem{.shape = shape,
+                      .input = input.data(),
+                      .input_pixel_stride = shape.input_channels,
+                      .packed_weights = packed.data(),
+                      .bias = bias.data(),
+                      .output = output.data(),
+                      .output_pixel_stride = shape.output_channels};
+  DepthwisePlan plan = plan_depthwise(problem, 1);
+  Aligned scratch(plan.scratch_bytes / 4);
+  double seconds = best_seconds([&] { run_depthwise(bench.table, problem, plan, 0, plan.tasks, scratch.data()); }, 0.3);
+  bench.report("depthwise " + text(shape), 2.0 * static_cast<double>(outputs * shape.taps()),
+               4.0 * static_cast<double>(outputs) + 4.0 * static_cast<double>(input.size()), seconds);
+}
+
+void depthwises(const Bench& bench) {
+  depthwise(bench, square(112, 32, 32, 3, 1));
+  depthwise(bench, square(112, 96, 96, 3, 2));
+  depthwise(bench, square(56, 144, 144, 3, 1));
+  depthwise(bench, square(28, 192, 192, 3, 1));
+  depthwise(bench, square(14, 384, 384, 3, 1));
+  depthwise(bench, square(14, 576, 576, 3, 1));
+  depthwise(bench, square(14, 576, 576, 3, 2));
+  depthwise(bench, square(7, 960, 960, 3, 1));
+  depthwise(bench, square(28, 120, 120, 5, 1));
+  depthwise(bench, square(28, 240, 240, 5, 2));
+  depthwise(bench, square(14, 480, 480, 7, 1));
+}
+
 struct Section {
   std::string_view name;
   void (*function)(const Bench&);
 };
-constexpr Section sections[] = {{"roofs", roofs}, {"gemm", gemms}};
+constexpr Section sections[] = {
+    {"roofs", roofs}, {"gemm", gemms}, {"convolution", convolutions}, {"depthwise", depthwises}};
 
 int run(int count, char** names) {
   Isa isa = best_isa();

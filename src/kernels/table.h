@@ -10,9 +10,12 @@ namespace selkie::kernels {
 
 enum class Isa { generic, avx2, avx512 };
 
-// One register tile: c[rows, columns] (+)= sum over taps and depth of a * b, plus bias.
+// A column of register tiles with the same number of rows, one below the other:
+// c[rows, columns] (+)= sum over taps and depth of a * b, plus bias.
 struct TileArguments {
-  const float* const* rows;  // [taps][rows of the tile]: where each row of a begins for a tap
+  int64_t tiles;
+  const float* const* rows;  // [tiles][taps][rows of a tile]: where each row of a begins for a tap
+  int64_t row_step;          // pointers from one tile to the next
   int64_t a_offset;          // added to every row
   int64_t taps;
   int64_t depth;     // products per tap
@@ -21,12 +24,34 @@ struct TileArguments {
   float* c;
   int64_t c_stride;   // from one row to the next
   int64_t columns;    // columns of c that exist, 1 … tile columns
-  const float* bias;  // one per column, or null
+  const float* bias;  // one per column, or null; null if c is added to
   bool accumulate;    // add to what c holds
 };
 using TileFunction = void (*)(const TileArguments&);
 
 inline constexpr int most_tile_rows = 12;
+
+// Neighbouring output pixels of one line of a depthwise convolution, all channels.
+struct DepthwiseArguments {
+  int64_t rows;                 // kernel rows that lie inside the input
+  const float* const* inputs;   // per row: where the first pixel's first tap is, or would be
+  const float* const* weights;  // per row: [taps][weight_stride]
+  int64_t taps;
+  int64_t stride;
+  int64_t dilation;
+  int64_t valid_begin;  // input pixels, counted from the first pixel's first tap, that exist
+  int64_t valid_end;
+  int64_t pixel_stride;   // floats from one input pixel to the next
+  int64_t weight_stride;  // floats from one tap to the next
+  int64_t channels;
+  const float* bias;  // or null
+  float* output;
+  int64_t output_stride;  // floats from one output pixel to the next
+};
+using DepthwiseFunction = void (*)(const DepthwiseArguments&);
+
+inline constexpr int most_depthwise_pixels = 8;
+enum DepthwiseKind { any_depthwise, three_by_one, three_by_two, five_by_one, five_by_two, depthwise_kinds };
 
 struct KernelTable {
   Isa isa;
@@ -34,11 +59,13 @@ struct KernelTable {
   int lanes;         // floats of a vector
   int tile_rows;     // rows of the largest tile
   int tile_columns;  // columns of a tile and of a packed panel: two vectors
-  // tiles[v - 1][r - 1] makes r rows of v vectors.
+  // tiles[v - 1][r - 1] makes tiles of r rows and v vectors.
   TileFunction tiles[2][most_tile_rows];
   // to[column * to_stride + row] = from[row * from_stride + column].
   void (*transpose)(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
                     int64_t to_stride);
+  // By kernel width and stride, whether some taps are outside the input, and pixels - 1.
+  DepthwiseFunction depthwise[depthwise_kinds][2][most_depthwise_pixels];
 };
 
 // The sets that this build knows and this processor runs, best last; never empty.

@@ -2,6 +2,7 @@
 // SELKIE_ISA_LANES and SELKIE_ISA_TILE_ROWS.
 #pragma once
 
+#include "kernels/isa/depthwise.h"
 #include "kernels/isa/tile.h"
 #include "kernels/isa/transpose.h"
 
@@ -39,9 +40,15 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .tile_rows = SELKIE_ISA_TILE_ROWS,
                    .tile_columns = 2 * lanes,
                    .tiles = {},
-                   .transpose = transpose};
+                   .transpose = transpose,
+                   .depthwise = {}};
   set_tiles<1>(made.tiles[0]);
   set_tiles<2>(made.tiles[1]);
+  set_depthwise<0, 0>(made.depthwise[any_depthwise]);
+  set_depthwise<3, 1>(made.depthwise[three_by_one]);
+  set_depthwise<3, 2>(made.depthwise[three_by_two]);
+  set_depthwise<5, 1>(made.depthwise[five_by_one]);
+  set_depthwise<5, 2>(made.depthwise[five_by_two]);
   return made;
 }
 

@@ -25,80 +25,89 @@ SELKIE_INLINE void prefetch(const float* b) {
 }
 
 template <int rows, int vectors>
-SELKIE_INLINE void multiply_add(Vector (&sum)[rows][vectors], const float* const (&a)[rows], int64_t depth,
-                                const float* b) {
+SELKIE_INLINE void one_step(Vector (&sum)[rows][vectors], const float* const (&a)[rows], int64_t depth,
+                            const float* b) {
   Vector column[vectors];
 #pragma GCC unroll 2
   for (int v = 0; v < vectors; ++v) column[v] = load(b + v * lanes);
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r) {
-    float scalar = a[r][depth];
+    Vector scalar = broadcast(a[r][depth]);
 #pragma GCC unroll 2
-    for (int v = 0; v < vectors; ++v) sum[r][v] += scalar * column[v];
+    for (int v = 0; v < vectors; ++v) multiply_add(sum[r][v], scalar, column[v]);
   }
 }
 
+// What the sums begin with: c itself, the bias or zero. Columns that do not exist are left to store_edge.
 template <int rows, int vectors>
-SELKIE_INLINE void store_edge(const Vector (&sum)[rows][vectors], const TileArguments& t) {
+SELKIE_INLINE void begin_sums(Vector (&sum)[rows][vectors], const TileArguments& t, const float* c, bool full) {
+#pragma GCC unroll 2
+  for (int v = 0; v < vectors; ++v) {
+    Vector bias = full && t.bias ? load(t.bias + v * lanes) : Vector{};
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) sum[r][v] = bias;
+  }
+  if (!full || !t.accumulate) return;
+#pragma GCC unroll 16
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v) sum[r][v] = load(c + r * t.c_stride + v * lanes);
+}
+
+template <int rows, int vectors>
+SELKIE_INLINE void store_edge(const Vector (&sum)[rows][vectors], const TileArguments& t, float* c) {
   alignas(64) float edge[rows][vectors * lanes];
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) store(&edge[r][v * lanes], sum[r][v]);
-  for (int r = 0; r < rows; ++r) {
-    float* c = t.c + r * t.c_stride;
+  for (int r = 0; r < rows; ++r, c += t.c_stride) {
     for (int64_t j = 0; j < t.columns; ++j) {
-      float value = edge[r][j];
-      if (t.bias) value += t.bias[j];
-      c[j] = t.accumulate ? c[j] + value : value;
+      float begin = t.accumulate ? c[j] : t.bias ? t.bias[j] : 0.0f;
+      c[j] = begin + edge[r][j];
     }
   }
 }
 
 template <int rows, int vectors>
-SELKIE_INLINE void store_tile(const Vector (&sum)[rows][vectors], const TileArguments& t) {
-  if (t.columns < vectors * lanes) return store_edge(sum, t);
-#pragma GCC unroll 2
-  for (int v = 0; v < vectors; ++v) {
-    Vector bias = t.bias ? load(t.bias + v * lanes) : Vector{};
+SELKIE_INLINE void store_sums(const Vector (&sum)[rows][vectors], const TileArguments& t, float* c) {
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) {
-      float* c = t.c + r * t.c_stride + v * lanes;
-      Vector value = sum[r][v] + bias;
-      store(c, t.accumulate ? value + load(c) : value);
-    }
-  }
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v) store(c + r * t.c_stride + v * lanes, sum[r][v]);
 }
 
+// One tile; the last pointer says where its rows' pointers are.
 template <int rows, int vectors>
-void tile(const TileArguments& t) {
+SELKIE_INLINE void one_tile(const TileArguments& t, float* c, const float* const* pointers) {
   constexpr int sums = tile_sums(rows * vectors);
+  constexpr int steps = sums > 1 ? sums : 2;
+  const bool full = t.columns >= vectors * lanes;
   Vector sum[sums][rows][vectors];
+  begin_sums(sum[0], t, c, full);
 #pragma GCC unroll 4
-  for (int s = 0; s < sums; ++s)
+  for (int s = 1; s < sums; ++s)
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
       for (int v = 0; v < vectors; ++v) sum[s][r][v] = Vector{};
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) __builtin_prefetch(t.c + r * t.c_stride, 1);
   const float* b = t.b;
   const int64_t b_stride = t.b_stride;
   const int64_t depth = t.depth;
-  for (int64_t tap = 0; tap < t.taps; ++tap) {
+  for (int64_t tap = 0; tap < t.taps; ++tap, pointers += rows) {
     const float* a[rows];
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) a[r] = t.rows[tap * rows + r] + t.a_offset;
+    for (int r = 0; r < rows; ++r) a[r] = pointers[r] + t.a_offset;
     int64_t d = 0;
-    for (; d + sums <= depth; d += sums) {
+    for (; d + steps <= depth; d += steps) {
 #pragma GCC unroll 4
-      for (int s = 0; s < sums; ++s) {
+      for (int s = 0; s < steps; ++s) {
         prefetch<vectors * lanes * 4>(b);
-        multiply_add(sum[s], a, d + s, b);
+        one_step(sum[s % sums], a, d + s, b);
         b += b_stride;
       }
     }
-    for (; d < depth; ++d, b += b_stride) multiply_add(sum[0], a, d, b);
+    for (; d < depth; ++d, b += b_stride) one_step(sum[0], a, d, b);
   }
 #pragma GCC unroll 4
   for (int s = 1; s < sums; ++s)
@@ -106,7 +115,21 @@ void tile(const TileArguments& t) {
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
       for (int v = 0; v < vectors; ++v) sum[0][r][v] += sum[s][r][v];
-  store_tile(sum[0], t);
+  full ? store_sums(sum[0], t, c) : store_edge(sum[0], t, c);
+}
+
+template <int rows, int vectors>
+void tile(const TileArguments& t) {
+  float* c = t.c;
+  const float* const* pointers = t.rows;
+  for (int64_t i = 0; i < t.tiles; ++i, c += rows * t.c_stride, pointers += t.row_step) {
+    // The next tile's part of c is fetched while this one is multiplied.
+    if (i + 1 < t.tiles) {
+#pragma GCC unroll 16
+      for (int r = 0; r < rows; ++r) __builtin_prefetch(c + (rows + r) * t.c_stride, 1);
+    }
+    one_tile<rows, vectors>(t, c, pointers);
+  }
 }
 
 }  // namespace

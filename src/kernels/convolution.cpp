@@ -1,0 +1,288 @@
+// Pointers from output pixels and taps to input channels, and the tasks that multiply by them.
+#include "kernels/convolution.h"
+
+#include <cstring>
+
+#include "kernels/block.h"
+#include "kernels/gemm.h"
+#include "kernels/tasks.h"
+
+namespace selkie::kernels {
+namespace {
+
+// Few channels make taps so short that moving to the next one takes as long as multiplying. The taps of a kernel row
+// lie side by side in the input, so they are read as one; only where a window crosses the left or right border is it
+// copied.
+constexpr int64_t joined_channels = 32;
+
+bool joins_taps(const Convolution& convolution) {
+  const ConvolutionShape& shape = convolution.shape;
+  return shape.groups == 1 && shape.input_channels < joined_channels && shape.kernel[2] > 1 && shape.dilation[2] == 1 &&
+         convolution.input_pixel_stride == shape.input_channels;
+}
+
+// A window of one pixel that moves with the output: rows of the product are the input's pixels.
+bool is_plain_product(const ConvolutionShape& shape) {
+  const std::array<int64_t, 3> ones = {1, 1, 1};
+  return shape.taps() == 1 && shape.stride == ones && shape.pad == std::array<int64_t, 3>{} &&
+         shape.input == shape.output;
+}
+
+// Where the window of one output pixel begins; outside the input where there are pads.
+struct Window {
+  int64_t offset;  // in floats from the image's first
+  const float* image;
+  std::array<int64_t, 3> begin;
+  bool inside;  // every tap reads the input
+};
+
+struct ConvolutionScratch {
+  const float** pointers;
+  Window* windows;
+  float* zeros;
+  float* borders;  // copies of joined taps that cross a border
+  size_t bytes;
+
+  ConvolutionScratch(const Convolution& convolution, const ConvolutionPlan& plan, void* base) {
+    const ConvolutionShape& shape = convolution.shape;
+    Scratch scratch(base);
+    pointers = scratch.take<const float*>(plan.rows_of_task * shape.taps());
+    windows = scratch.take<Window>(plan.rows_of_task);
+    int64_t channels = shape.input_channels / shape.groups;
+    zeros = scratch.take<float>(plan.joined ? shape.kernel[2] * channels : channels);
+    borders = scratch.take<float>(plan.joined ? plan.rows_of_task * shape.taps() * channels : 0);
+    bytes = scratch.used();
+  }
+};
+
+class Rows {
+ public:
+  Rows(const KernelTable& table, const Convolution& convolution, const ConvolutionScratch& scratch)
+      : table_(table), convolution_(convolution), shape_(convolution.shape), scratch_(scratch) {
+    strides_[2] = convolution.input_pixel_stride;
+    strides_[1] = strides_[2] * shape_.input[2];
+    strides_[0] = strides_[1] * shape_.input[1];
+    channels_ = shape_.input_channels / shape_.groups;
+  }
+
+  void find_windows(int64_t row_begin, int64_t rows) {
+    std::array<int64_t, 3> at;
+    int64_t image = row_begin;
+    for (size_t axis = 3; axis-- > 0; image /= shape_.output[axis]) at[axis] = image % shape_.output[axis];
+    for (int64_t r = 0; r < rows;) {
+      int64_t line = std::min(rows - r, shape_.output[2] - at[2]);
+      find_line(image, at, line, scratch_.windows + r);
+      r += line;
+      at[2] = 0;
+      if (++at[1] < shape_.output[1]) continue;
+      at[1] = 0;
+      if (++at[0] < shape_.output[0]) continue;
+      at[0] = 0;
+      ++image;
+    }
+  }
+
+  // Pointers to pixels, where windows are not needed.
+  void fill_plain(int64_t row_begin, int64_t rows, int64_t group) {
+    const float* first = convolution_.input + row_begin * strides_[2] + group * channels_;
+    fill_pointers(table_, rows, 1, [&](int64_t r, int64_t) { return first + r * strides_[2]; }, scratch_.pointers);
+  }
+
+  // Pointers to single taps.
+  void fill(int64_t rows, int64_t group) {
+    int64_t first = group * channels_;
+    std::array<int64_t, 3> kernel = {0, 0, 0};
+    int64_t last_tap = 0;
+    int64_t offset = first;
+    auto row = [&](int64_t r, int64_t tap) -> const float* {
+      if (tap != last_tap) {
+        kernel = next_tap(kernel);
+        offset = first + tap_offset(kernel);
+        last_tap = tap;
+      }
+      const Window& window = scratch_.windows[r];
+      if (!window.inside && !reads_input(window, kernel, 3)) return scratch_.zeros;
+      return window.image + window.offset + offset;
+    };
+    fill_pointers(table_, rows, shape_.taps(), row, scratch_.pointers);
+  }
+
+  // Pointers to kernel rows, whose taps are read as one.
+  void fill_joined(int64_t rows) {
+    float* border = scratch_.borders;
+    auto row = [&](int64_t r, int64_t tap) -> const float* {
+      std::array<int64_t, 3> kernel = {tap / shape_.kernel[1], tap % shape_.kernel[1], 0};
+      const Window& window = scratch_.windows[r];
+      if (window.inside) return window.image + window.offset + tap_offset(kernel);
+      if (!reads_input(window, kernel, 2)) return scratch_.zeros;
+      if (window.begin[2] >= 0 && window.begin[2] + shape_.kernel[2] <= shape_.input[2])
+        return window.image + window.offset + tap_offset(kernel);
+      const float* copied = border;
+      border = copy_border(window, kernel, border);
+      return copied;
+    };
+    fill_pointers(table_, rows, shape_.kernel[0] * shape_.kernel[1], row, scratch_.pointers);
+  }
+
+ private:
+  // Windows of `count` output pixels side by side, the first at `at`.
+  void find_line(int64_t image, const std::array<int64_t, 3>& at, int64_t count, Window* windows) const {
+    Window window{
+        .offset = 0, .image = convolution_.input + image * strides_[0] * shape_.input[0], .begin = {}, .inside = true};
+    for (size_t axis = 0; axis < 3; ++axis) {
+      window.begin[axis] = at[axis] * shape_.stride[axis] - shape_.pad[axis];
+      window.offset += window.begin[axis] * strides_[axis];
+      if (axis < 2) window.inside = window.inside && is_inside(window.begin[axis], axis);
+    }
+    bool line_inside = window.inside;
+    for (int64_t i = 0; i < count; ++i) {
+      window.inside = line_inside && is_inside(window.begin[2], 2);
+      windows[i] = window;
+      window.begin[2] += shape_.stride[2];
+      window.offset += shape_.stride[2] * strides_[2];
+    }
+  }
+
+  bool is_inside(int64_t begin, size_t axis) const {
+    return begin >= 0 && begin + (shape_.kernel[axis] - 1) * shape_.dilation[axis] < shape_.input[axis];
+  }
+
+  // Taps come in order, and after the last the first.
+  std::array<int64_t, 3> next_tap(std::array<int64_t, 3> kernel) const {
+    for (size_t axis = 3; axis-- > 0;) {
+      if (++kernel[axis] < shape_.kernel[axis]) break;
+      kernel[axis] = 0;
+    }
+    return kernel;
+  }
+
+  int64_t tap_offset(const std::array<int64_t, 3>& kernel) const {
+    int64_t offset = 0;
+    for (size_t axis = 0; axis < 3; ++axis) offset += kernel[axis] * shape_.dilation[axis] * strides_[axis];
+    return offset;
+  }
+
+  bool reads_input(const Window& window, const std::array<int64_t, 3>& kernel, size_t axes) const {
+    for (size_t axis = 0; axis < axes; ++axis) {
+      int64_t at = window.begin[axis] + kernel[axis] * shape_.dilation[axis];
+      if (at < 0 || at >= shape_.input[axis]) return false;
+    }
+    return true;
+  }
+
+  float* copy_border(const Window& window, std::array<int64_t, 3> kernel, float* to) const {
+    for (kernel[2] = 0; kernel[2] < shape_.kernel[2]; ++kernel[2], to += channels_) {
+      bool inside = reads_input(window, kernel, 3);
+      const float* from = window.image + window.offset + tap_offset(kernel);
+      for (int64_t c = 0; c < channels_; ++c) to[c] = inside ? from[c] : 0;
+    }
+    return to;
+  }
+
+  const KernelTable& table_;
+  const Convolution& convolution_;
+  const ConvolutionShape& shape_;
+  const ConvolutionScratch& scratch_;
+  std::array<int64_t, 3> strides_;
+  int64_t channels_;
+};
+
+size_t packed_group_elements(const KernelTable& table, const ConvolutionShape& shape) {
+  return packed_b_elements(table, shape.taps() * (shape.input_channels / shape.groups),
+                           shape.output_channels / shape.groups);
+}
+
+void run_task(const KernelTable& table, const Convolution& convolution, const ConvolutionPlan& plan,
+              const ConvolutionScratch& scratch, int64_t task) {
+  const ConvolutionShape& shape = convolution.shape;
+  int64_t group = task / (plan.row_tasks * plan.column_tasks);
+  int64_t row_begin = task / plan.column_tasks % plan.row_tasks * plan.rows_of_task;
+  int64_t rows = std::min(plan.rows_of_task, shape.output_pixels() - row_begin);
+  int64_t channels = shape.input_channels / shape.groups;
+  int64_t columns = shape.output_channels / shape.groups;
+  int64_t column_begin = task % plan.column_tasks * plan.columns_of_task;
+
+  Rows builder(table, convolution, scratch);
+  if (is_plain_product(shape)) {
+    builder.fill_plain(row_begin, rows, group);
+  } else {
+    builder.find_windows(row_begin, rows);
+    plan.joined ? builder.fill_joined(rows) : builder.fill(rows, group);
+  }
+  int64_t joined = plan.joined ? shape.kernel[2] : 1;
+  int64_t first = group * columns;
+  multiply_block(table, {.rows = rows,
+                         .pointers = scratch.pointers,
+                         .taps = shape.taps() / joined,
+                         .depth = channels * joined,
+                         .b = {.base = convolution.packed_weights +
+                                       static_cast<size_t>(group) * packed_group_elements(table, shape),
+                               .panel_stride = shape.taps() * channels * table.tile_columns,
+                               .depth_stride = table.tile_columns},
+                         .c = convolution.output + row_begin * convolution.output_pixel_stride + first,
+                         .c_stride = convolution.output_pixel_stride,
+                         .column_begin = column_begin,
+                         .column_end = std::min(columns, column_begin + plan.columns_of_task),
+                         .bias = convolution.bias ? convolution.bias + first : nullptr,
+                         .row_begin = row_begin,
+                         .first_column = first,
+                         .epilogue = convolution.epilogue});
+}
+
+}  // namespace
+
+size_t packed_convolution_elements(const KernelTable& table, const ConvolutionShape& shape) {
+  return static_cast<size_t>(shape.groups) * packed_group_elements(table, shape);
+}
+
+void pack_convolution(const KernelTable& table, const ConvolutionShape& shape, const float* weights, float* packed) {
+  int64_t channels = shape.input_channels / shape.groups;
+  int64_t columns = shape.output_channels / shape.groups;
+  int64_t taps = shape.taps();
+  int64_t width = table.tile_columns;
+  for (int64_t group = 0; group < shape.groups; ++group) {
+    for (int64_t column = 0; column < columns; column += width) {
+      const float* from = weights + (group * columns + column) * channels * taps;
+      int64_t present = std::min(width, columns - column);
+      for (int64_t tap = 0; tap < taps; ++tap)
+        for (int64_t c = 0; c < channels; ++c)
+          for (int64_t j = 0; j < width; ++j) *packed++ = j < present ? from[(j * channels + c) * taps + tap] : 0;
+    }
+  }
+}
+
+ConvolutionPlan plan_convolution(const KernelTable& table, const Convolution& convolution, int threads) {
+  const ConvolutionShape& shape = convolution.shape;
+  ConvolutionPlan plan{};
+  int64_t columns = shape.output_channels / shape.groups;
+  int64_t rows = shape.output_pixels();
+  if (rows == 0 || columns == 0) return plan;
+  int64_t products = shape.taps() * (shape.input_channels / shape.groups);
+  Cut cut = cut_tasks({.rows = rows,
+                       .columns = columns,
+                       .row_step = rows_of_block(table, rows, products),
+                       .least_rows = table.tile_rows,
+                       .column_step = table.tile_columns,
+                       .products = products * shape.groups,
+                       .threads = threads});
+  plan.rows_of_task = cut.rows;
+  plan.columns_of_task = cut.columns;
+  plan.row_tasks = ceil_divide(rows, cut.rows);
+  plan.column_tasks = ceil_divide(columns, cut.columns);
+  plan.groups = shape.groups;
+  plan.joined = joins_taps(convolution);
+  plan.scratch_bytes = ConvolutionScratch(convolution, plan, nullptr).bytes;
+  return plan;
+}
+
+void run_convolution(const KernelTable& table, const Convolution& convolution, const ConvolutionPlan& plan,
+                     int64_t task_begin, int64_t task_end, void* scratch) {
+  if (task_begin >= task_end) return;
+  ConvolutionScratch parts(convolution, plan, scratch);
+  int64_t channels = convolution.shape.input_channels / convolution.shape.groups;
+  int64_t zeros = plan.joined ? convolution.shape.kernel[2] * channels : channels;
+  std::memset(parts.zeros, 0, static_cast<size_t>(zeros) * sizeof(float));
+  for (int64_t task = task_begin; task < task_end; ++task) run_task(table, convolution, plan, parts, task);
+}
+
+}  // namespace selkie::kernels
