@@ -30,14 +30,21 @@ struct RegionState : RegionFacts {
   bool analysed = false;
 };
 
+// What earlier attempts at the analysis failed on.
+struct Caution {
+  std::set<const ir::Node*> passed_over;  // nothing is claimed from these
+  std::set<const ir::Node*> unassuming;  // these may require what they need to run, but nothing for the analysis's sake
+};
+
 class Rdp::Engine {
  public:
-  // Makes no claims from the nodes that are passed over.
-  Engine(ir::Module& module, std::set<const ir::Node*> passed_over);
+  Engine(ir::Module& module, Caution caution);
 
   void run();
   // The node of the main function at which `run` failed.
   const ir::Node* failed_node() const { return failed_node_; }
+  // Nodes that required something for the analysis's sake.
+  const std::set<const ir::Node*>& assuming() const { return assuming_; }
   ir::Known view(const ir::Value* value, const sym::Facts& facts);
   const ir::Known& stored(const ir::Value* value);
   RegionState& state(const ir::Region& region);
@@ -64,6 +71,7 @@ class Rdp::Engine {
                                                    bool with_requirements);
   std::vector<ir::Known> call(const ir::Node& node, RegionState& outer, std::string_view function,
                               std::vector<ir::Known> arguments);
+  void complete(RegionState& state, const ir::Node& node, const std::vector<ir::Known>& parameters);
   void describe_dead(RegionState& state, RegionState& outer, std::vector<ir::Known> parameters);
   void forget(const ir::Region& region);
   void drop(const ir::Region& region);
@@ -103,7 +111,8 @@ class Rdp::Engine {
   std::map<std::string, std::set<const ir::Node*>, std::less<>> call_sites_;
   std::vector<std::string> call_stack_;
   const ir::Region* main_body_ = nullptr;
-  const std::set<const ir::Node*> passed_over_;
+  Caution caution_;
+  std::set<const ir::Node*> assuming_;
   const ir::Node* failed_node_ = nullptr;
   uint64_t clock_ = 0;
   int depth_ = 0;

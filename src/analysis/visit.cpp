@@ -276,12 +276,15 @@ void Visit::require_equal(sym::Expr a, sym::Expr b) {
 }
 
 bool Visit::require_less_equal(sym::Expr a, sym::Expr b, std::string_view why) {
-  if (!state_.with_requirements) return state_.facts.prove_less_equal(a, b) == sym::Truth::yes;
+  bool assumed = !why.empty();
+  if (!state_.with_requirements || (assumed && engine_.caution_.unassuming.contains(&node_)))
+    return state_.facts.prove_less_equal(a, b) == sym::Truth::yes;
   // A signed element that must be natural has no negative part.
   if (sym::Expr negative = a.constant() == 0 ? engine_.negative_part(b) : sym::Expr()) {
     require_equal(negative, engine_.symbols.constant(0));
     return true;
   }
+  if (assumed) engine_.assuming_.insert(&node_);
   engine_.require({.kind = Check::Kind::less_equal, .a = a, .b = b, .source = source(), .why = std::string(why)},
                   state_);
   return true;

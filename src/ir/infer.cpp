@@ -165,8 +165,10 @@ std::vector<Known> Inference::apply(const Node& node, const std::vector<Known>& 
   return results;
 }
 
-// What the results of a node that fails at these sizes are nevertheless: its form, if that only copies sizes of operands
-// (as squeezing a dim that is not 1 does). Where it computes with sizes that do not fit, no answer is right.
+// What the results of a node that fails at these sizes are nevertheless: its form, if that only copies sizes of
+// operands (as squeezing a dim that is not 1 does). Where it computes with sizes that do not fit, no answer is right,
+// nor is one of two that do not fit each other, such as an element of the shape that a dim of the data does not expand
+// to.
 std::optional<std::vector<Known>> Inference::apply_to_symbols(const Node& node, std::vector<Known> operands) {
   std::unordered_map<uint64_t, sym::Expr> numbers;
   for (Known& operand : operands) {
@@ -187,7 +189,6 @@ std::optional<std::vector<Known>> Inference::apply_to_symbols(const Node& node, 
     result.contents.reset();
     if (!result.type.is_tensor() || !result.type.dims) return std::nullopt;
     for (sym::Expr& dim : *result.type.dims) {
-      if (dim.constant()) continue;
       auto at = numbers.find(dim.id());
       if (at == numbers.end()) return std::nullopt;
       dim = at->second;
