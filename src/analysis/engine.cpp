@@ -266,15 +266,15 @@ void Rdp::Engine::drop(const Region& region) {
 std::optional<std::vector<Known>> Rdp::Engine::run_region(const Node& node, size_t index, RegionState& outer,
                                                           std::vector<Known> parameters,
                                                           const std::function<void(sym::Facts&)>& assume,
-                                                          bool with_requirements) {
+                                                          bool tentative) {
   const Region& region = *node.regions[index];
-  with_requirements = with_requirements && outer.with_requirements;
+  bool with_requirements = !tentative && outer.with_requirements;
   Nested nested(depth_);
   std::vector<Known> seen;
   for (const Value* v : captured(region)) seen.push_back(view(v, outer.facts));
   RegionState& s = state(region);
   if (s.analysed && s.parent_stamp == outer.facts_stamp && s.parameters == parameters && s.captured == seen &&
-      s.with_requirements == with_requirements)
+      s.tentative == tentative && s.with_requirements == with_requirements)
     return s.yields;
   forget(region);
   s.parent = &outer;
@@ -282,6 +282,7 @@ std::optional<std::vector<Known>> Rdp::Engine::run_region(const Node& node, size
   s.facts_stamp = ++clock_;
   s.parameters = parameters;
   s.captured = std::move(seen);
+  s.tentative = tentative;
   s.with_requirements = with_requirements;
   s.analysed = true;
   s.checks.clear();
@@ -417,8 +418,9 @@ void Rdp::Engine::merge_types(Type& old, const Type& found, RegionState& s, cons
     sym::Expr& before = (*old.dims)[i];
     sym::Expr now = (*found.dims)[i];
     if (before == now) continue;
-    // A symbol of the value's own gets its meaning now.
-    if (before.is_symbol()) {
+    // A symbol of the value's own gets its meaning now, unless only running tells it and requirements say what it must
+    // be: those are still to be checked.
+    if (before.is_symbol() && !undetermined_.contains(before.id())) {
       auto info = symbol_infos.find(before.id());
       if (info != symbol_infos.end() && !info->second.is_input()) definitions_.try_emplace(before.id(), now);
     }
@@ -478,6 +480,7 @@ sym::Expr Rdp::Engine::symbol_for(const std::tuple<const void*, size_t, size_t>&
   if (fresh) {
     at->second = symbols.fresh(hint);
     info.region = &region;
+    if (info.value != nullptr) symbols_of_values[info.value].push_back(at->second);
     symbol_infos[at->second.id()] = std::move(info);
   }
   return at->second;

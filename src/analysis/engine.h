@@ -25,6 +25,7 @@ struct RegionState : RegionFacts {
   std::vector<ir::Known> parameters;
   std::vector<ir::Known> captured;
   uint64_t parent_stamp = 0;
+  bool tentative = false;  // entered without assuming that it is
   bool with_requirements = true;
   std::optional<std::vector<ir::Known>> yields;
   bool analysed = false;
@@ -56,6 +57,7 @@ class Rdp::Engine {
   std::unordered_map<const ir::Value*, Origin> origins;
   std::unordered_map<const ir::Node*, NodeClass> classes;
   std::unordered_map<uint64_t, SymbolInfo> symbol_infos;
+  std::unordered_map<const ir::Value*, std::vector<sym::Expr>> symbols_of_values;
   std::vector<Check> entry_checks;
   std::vector<Check> later_checks;
 
@@ -67,8 +69,7 @@ class Rdp::Engine {
   bool sweep(RegionState& state, bool forward);
   std::optional<std::vector<ir::Known>> run_region(const ir::Node& node, size_t index, RegionState& outer,
                                                    std::vector<ir::Known> parameters,
-                                                   const std::function<void(sym::Facts&)>& assume,
-                                                   bool with_requirements);
+                                                   const std::function<void(sym::Facts&)>& assume, bool tentative);
   std::vector<ir::Known> call(const ir::Node& node, RegionState& outer, std::string_view function,
                               std::vector<ir::Known> arguments);
   void complete(RegionState& state, const ir::Node& node, const std::vector<ir::Known>& parameters);
@@ -108,6 +109,7 @@ class Rdp::Engine {
   std::unordered_map<const ir::Node*, const ir::Region*> homes_;
   std::map<std::tuple<const void*, size_t, size_t>, sym::Expr> symbols_by_key_;
   std::unordered_map<uint64_t, sym::Expr> definitions_;  // of a value's own symbols, by what its node gives
+  std::set<uint64_t> undetermined_;                      // symbols that the last visit of their node asked for
   std::map<std::string, std::set<const ir::Node*>, std::less<>> call_sites_;
   std::vector<std::string> call_stack_;
   const ir::Region* main_body_ = nullptr;
@@ -139,6 +141,7 @@ class Visit final : public ir::ShapeServices {
   std::optional<std::vector<ir::Known>> run_region(size_t region, std::vector<ir::Known> parameters, bool tentative,
                                                    const std::function<void(sym::Facts&)>& assume) override;
   const sym::Facts& region_facts(size_t region) const override;
+  bool adopt_assumptions(size_t region) override;
   std::vector<ir::Known> call(std::string_view function, std::vector<ir::Known> arguments) override;
   bool is_given(sym::Expr e) const override;
   bool visible(sym::Expr e) const override;
@@ -149,7 +152,6 @@ class Visit final : public ir::ShapeServices {
 
  private:
   void load_operands();
-  bool operands_are_typed() const;
   void load_results();
   void state_results(std::vector<ir::Type> types, std::vector<std::optional<ir::Contents>> contents);
   const std::string& source() const;

@@ -43,6 +43,11 @@ const SymbolInfo* Rdp::symbol(sym::Expr symbol) const {
   return at == engine_->symbol_infos.end() ? nullptr : &at->second;
 }
 
+std::span<const sym::Expr> Rdp::symbols_of(const ir::Value& value) const {
+  auto at = engine_->symbols_of_values.find(&value);
+  return at == engine_->symbols_of_values.end() ? std::span<const sym::Expr>() : at->second;
+}
+
 const std::vector<Check>& Rdp::entry_checks() const { return engine_->entry_checks; }
 
 const std::vector<Check>& Rdp::later_checks() const { return engine_->later_checks; }

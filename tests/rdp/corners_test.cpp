@@ -11,8 +11,13 @@ namespace {
 
 Tensor zeros(Dims dims) { return Tensor(DType::f32, std::move(dims)); }
 
+struct Outcome {
+  std::string refusal;
+  std::vector<std::string> violations;
+};
+
 // Runs the program with its claims held against the run.
-void expect_sound(std::string_view text, std::vector<HostValue> inputs) {
+Outcome run_checked(std::string_view text, std::vector<HostValue> inputs) {
   auto module = ir::parse(text, ops::op_set());
   analysis::Rdp rdp(*module);
   analysis::ClaimChecker claims(rdp);
@@ -21,8 +26,20 @@ void expect_sound(std::string_view text, std::vector<HostValue> inputs) {
   options.on_enter = [&](const ir::Region& region, auto arguments) { claims.enter(region, arguments); };
   options.on_leave = [&](const ir::Region& region) { claims.leave(region); };
   interp::run(*module, std::move(inputs), options);
-  EXPECT_EQ(claims.refusal(), "");
-  EXPECT_EQ(claims.violations(), std::vector<std::string>{});
+  return {.refusal = claims.refusal(), .violations = claims.violations()};
+}
+
+void expect_sound(std::string_view text, std::vector<HostValue> inputs) {
+  Outcome outcome = run_checked(text, std::move(inputs));
+  EXPECT_EQ(outcome.refusal, "");
+  EXPECT_EQ(outcome.violations, std::vector<std::string>{});
+}
+
+// A check of the analysis's own does not hold, and nothing is found wrong before it.
+void expect_refused(std::string_view text, std::vector<HostValue> inputs, std::string_view why) {
+  Outcome outcome = run_checked(text, std::move(inputs));
+  EXPECT_NE(outcome.refusal.find(why), std::string::npos) << outcome.refusal;
+  EXPECT_EQ(outcome.violations, std::vector<std::string>{});
 }
 
 std::string run_error(std::string_view text, std::vector<HostValue> inputs) {
@@ -71,6 +88,77 @@ TEST(Corners, WhatIsOnlyAssumedFailsNoArm) {
                            "else() {{ %n = neg(%x) yield %n }} return %r }}",
                            constants, keeps_by_zero),
                {zeros({1}), Tensor::scalar_bool(true)});
+}
+
+// The body of the outer loop does not run, but the inner loop would: once, so that its state is what it starts with.
+TEST(Corners, ALoopOfOneTripInALoopWithoutTripsIsFollowedAsFar) {
+  expect_sound(
+      "const @once: i64[] = {1} func @main(%x: f32[A, 6], %n: i64[]) -> (f32[*]) { "
+      "%all = loop(%n, _) body(%i: i64[], %go: bool[]) { "
+      "%last, %rows = loop(@once, _, %x) body(%j: i64[], %more: bool[], %s: f32[*]) { "
+      "%twice = concat(%s, %s) {axis = 1} yield %more, %twice, %twice } yield %go, %rows } return %all }",
+      {zeros({3, 6}), Tensor::scalar_i64(0)});
+}
+
+TEST(Corners, ElementsThatABranchGivesAreKnownInALoopWithoutTrips) {
+  expect_sound(
+      "const @three: i64[1] = {3} func @main(%x: f32[1], %c: bool[], %n: i64[]) -> (f32[*]) { "
+      "%all = loop(%n, _) body(%i: i64[], %go: bool[]) { "
+      "%k = if(%c) then() { %a = identity(@three) yield %a } else() { %b = neg(@three) %d = neg(%b) yield %d } "
+      "%y = tile(%x, %k) yield %go, %y } return %all }",
+      {zeros({1}), Tensor::scalar_bool(true), Tensor::scalar_i64(0)});
+}
+
+TEST(Corners, AFunctionIsFollowedInALoopWithoutTrips) {
+  expect_sound(
+      "func @pair(%a: f32[*]) -> (f32[*]) { %b = concat(%a, %a) {axis = 0} return %b } "
+      "func @main(%x: f32[N], %n: i64[]) -> (f32[*]) { %all = loop(%n, _) body(%i: i64[], %go: bool[]) { "
+      "%y = call(%x) {callee = @pair} yield %go, %y } return %all }",
+      {zeros({3}), Tensor::scalar_i64(0)});
+}
+
+// What was assumed in the body became a fact about the input, without a check outside.
+TEST(Corners, WhatABodyAssumesIsCheckedOutsideBeforeItIsAFactThere) {
+  expect_refused(
+      "const @first: i64[1] = {0} const @trips: i64[] = {2} func @main(%x: f32[C, C, B]) -> (f32[*]) { "
+      "%s = shape(%x) %u = unsqueeze(%x, @first) %all = loop(@trips, _) body(%i: i64[], %go: bool[]) { "
+      "%y = reshape(%u, %s) yield %go, %y } return %all }",
+      {zeros({0, 0, 3})}, "a dim of 0 in a shape keeps the old one");
+}
+
+// The number of unique elements is said by the shape that it must fit, but the check is still about that number.
+TEST(Corners, ACheckIsMadeOfASizeThatIsSaidByOthers) {
+  expect_refused(
+      "func @main(%x: f32[C]) -> (f32[*]) { %a, %b = split(%x, _) {axis = 0} %u = unique(%a) %s = shape(%b) "
+      "%y = reshape(%u, %s) return %y }",
+      {zeros({1})}, "a dim of 0 in a shape keeps the old one");
+}
+
+TEST(Corners, AShapeWithTwoDimsLeftIsRefusedBeforeTheRun) {
+  auto module =
+      ir::parse("const @s: i64[2] = {-1, -1} func @main(%x: f32[N]) -> (f32[*]) { %y = reshape(%x, @s) return %y }",
+                ops::op_set());
+  EXPECT_THROW(analysis::Rdp{*module}, Error);
+}
+
+// Its elements were known, but not how many there are, and whoever reads elements relied on that.
+TEST(Corners, ADataDependentSizeOfConstantsIsANumber) {
+  expect_sound(
+      "const @k: f32[3] = {1, 2, 1} func @main(%x: f32[2]) -> (f32[*], f32[*]) { "
+      "%u = unique(@k) %y = sub(%u, %u) %z = mul(%x, %u) return %y, %z }",
+      {zeros({2})});
+}
+
+// Inside the scan there is a trip, so that max(n, 0) is n; where it does not run, the outputs were said so, too.
+TEST(Corners, WhatATripSaysOfItsNumberIsNotSaidWithoutTrips) {
+  Tensor negative = Tensor::scalar_i64(-1);
+  expect_sound(
+      "func @main(%x: f32[A], %n: i64[]) -> (f32[*]) { "
+      "%rows = loop(%n, _) body(%i: i64[], %go: bool[]) { %r = neg(%x) yield %go, %r } "
+      "%all = loop(%n, _) body(%j: i64[], %on: bool[]) { "
+      "%last, %each = scan(%rows, %rows) {num_scan_inputs = 1} body(%s: f32[*], %row: f32[*]) { "
+      "%t = neg(%s) yield %t, %t } yield %on, %each } return %all }",
+      {zeros({3}), negative});
 }
 
 }  // namespace
