@@ -72,12 +72,15 @@ void ClaimChecker::enter(const ir::Region& region, std::span<const HostValue> ar
     violation(fmt::format("a region of {} was entered, which is said to be impossible",
                           region.parent ? region.parent->describe() : "a function"));
   if (!active()) return;
+  for (size_t i = 0; i < arguments.size(); ++i) bind_symbols(*region.parameters[i], arguments[i]);
   for (size_t i = 0; i < arguments.size(); ++i) value(*region.parameters[i], arguments[i]);
 }
 
 void ClaimChecker::results(const ir::Node& node, std::span<const HostValue> values) {
   if (!active()) return;
-  for (size_t i = 0; i < values.size() && i < node.results.size(); ++i) value(*node.results[i], values[i]);
+  size_t count = std::min(values.size(), node.results.size());
+  for (size_t i = 0; i < count; ++i) bind_symbols(*node.results[i], values[i]);
+  for (size_t i = 0; i < count; ++i) value(*node.results[i], values[i]);
 }
 
 void ClaimChecker::leave(const ir::Region& region) {
@@ -105,7 +108,7 @@ void ClaimChecker::value(const ir::Value& value, const HostValue& actual) {
   const Tensor& tensor = actual.tensor();
   if (tensor.dtype() != claimed.type.dtype)
     violation(fmt::format("{} is {}, not {}", where, actual.describe(), to_string(claimed.type)));
-  if (claimed.contents) name_elements(value, *claimed.contents, tensor);
+  if (claimed.contents) bind_index(*claimed.contents, tensor);
   if (claimed.type.dims) dims(value, claimed.type, tensor);
   if (claimed.contents) contents(value, *claimed.contents, tensor);
 }
@@ -156,25 +159,36 @@ void ClaimChecker::dim(const std::string& where, sym::Expr claimed, int64_t actu
   }
 }
 
-void ClaimChecker::name_elements(const ir::Value& value, const ir::Contents& claimed, const Tensor& actual) {
-  if (is_float(actual.dtype()) || actual.dtype() == DType::str || actual.count() > ir::max_known_elements) return;
-  std::vector<int64_t> elements = widen<int64_t>(actual);
-  for (sym::Expr e : claimed.elements) {
-    std::vector<sym::Expr> symbols;
-    if (e) sym::collect_symbols(e, symbols);
-    for (sym::Expr s : symbols) {
-      const SymbolInfo* info = rdp_.symbol(s);
-      bool element =
-          info != nullptr && (info->kind == SymbolInfo::Kind::element ||
-                              info->kind == SymbolInfo::Kind::input_element || info->kind == SymbolInfo::Kind::index);
-      if (!element || (info->kind != SymbolInfo::Kind::index && info->value != &value)) continue;
-      if (info->kind == SymbolInfo::Kind::index && e != s) continue;
-      if (info->axis >= elements.size() || (info->kind == SymbolInfo::Kind::index && value_of(s))) continue;
-      int64_t v = elements[info->axis];
-      if (v == std::numeric_limits<int64_t>::min()) continue;  // its negative part has no 64 bits
-      bind(s, info->negative_part ? std::max<int64_t>(-v, 0) : std::max<int64_t>(v, 0));
+// The symbols of the value's own: also those that it is no longer said by, since facts and checks may still be.
+void ClaimChecker::bind_symbols(const ir::Value& value, const HostValue& given) {
+  if (!given.is_tensor() || rdp_.known(value).type.is_unknown()) return;
+  const Tensor& actual = given.tensor();
+  bool integers = !is_float(actual.dtype()) && actual.dtype() != DType::str && actual.count() <= ir::max_known_elements;
+  std::vector<int64_t> elements = integers ? widen<int64_t>(actual) : std::vector<int64_t>{};
+  for (sym::Expr s : rdp_.symbols_of(value)) {
+    const SymbolInfo& info = *rdp_.symbol(s);
+    if (!info.is_element()) {
+      if (info.axis < actual.dims().size()) bind(s, actual.dims()[info.axis]);
+      continue;
     }
+    if (info.axis >= elements.size()) continue;
+    int64_t v = elements[info.axis];
+    if (v == std::numeric_limits<int64_t>::min()) continue;  // its negative part has no 64 bits
+    bind(s, info.negative_part ? std::max<int64_t>(-v, 0) : std::max<int64_t>(v, 0));
   }
+  if (value.region != &rdp_.module().main().body || !value.type.dims) return;
+  for (size_t i = 0; i < std::min(value.type.dims->size(), actual.dims().size()); ++i) {
+    sym::Expr declared = (*value.type.dims)[i];
+    if (declared.is_symbol() && !value_of(declared)) bind(declared, actual.dims()[i]);
+  }
+}
+
+// Which trip it is, where the value is that.
+void ClaimChecker::bind_index(const ir::Contents& claimed, const Tensor& actual) {
+  if (actual.dtype() != DType::i64 || actual.count() != 1 || claimed.elements.size() != 1) return;
+  sym::Expr e = claimed.elements[0];
+  const SymbolInfo* info = e && e.is_symbol() ? rdp_.symbol(e) : nullptr;
+  if (info != nullptr && info->kind == SymbolInfo::Kind::index && !value_of(e)) bind(e, widen<int64_t>(actual)[0]);
 }
 
 void ClaimChecker::contents(const ir::Value& value, const ir::Contents& claimed, const Tensor& actual) {

@@ -36,7 +36,8 @@ class ClaimChecker {
   void dims(const ir::Value& value, const ir::Type& claimed, const Tensor& actual);
   void contents(const ir::Value& value, const ir::Contents& claimed, const Tensor& actual);
   void dim(const std::string& where, sym::Expr claimed, int64_t actual);
-  void name_elements(const ir::Value& value, const ir::Contents& claimed, const Tensor& actual);
+  void bind_symbols(const ir::Value& value, const HostValue& given);
+  void bind_index(const ir::Contents& claimed, const Tensor& actual);
   bool active() const;
   void violation(std::string text);
   std::string failing_check() const;

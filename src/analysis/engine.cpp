@@ -23,6 +23,17 @@ class Nested {
   int& depth_;
 };
 
+// While this lives, the set holds only what is put into it meanwhile.
+class Apart {
+ public:
+  explicit Apart(std::set<const Node*>& set) : set_(set), outside_(std::exchange(set, {})) {}
+  ~Apart() { set_.merge(outside_); }
+
+ private:
+  std::set<const Node*>& set_;
+  std::set<const Node*> outside_;
+};
+
 Type simplified(Type type, const sym::Facts& facts) {
   if (type.dims)
     for (sym::Expr& e : *type.dims) e = facts.simplify(e);
@@ -39,8 +50,7 @@ Type without_dims(Type type) {
 
 }  // namespace
 
-Rdp::Engine::Engine(ir::Module& m, std::set<const Node*> passed_over)
-    : module(m), symbols(m.symbols()), passed_over_(std::move(passed_over)) {}
+Rdp::Engine::Engine(ir::Module& m, Caution caution) : module(m), symbols(m.symbols()), caution_(std::move(caution)) {}
 
 void Rdp::Engine::run() {
   for (const auto& function : module.functions())
@@ -155,7 +165,7 @@ bool Rdp::Engine::sweep(RegionState& s, bool forward) {
     --visits_left_;
     try {
       Visit v(*this, node, s);
-      if (passed_over_.contains(&node)) {
+      if (caution_.passed_over.contains(&node)) {
         v.claim_nothing();
       } else if (down) {
         v.forward();
@@ -256,15 +266,15 @@ void Rdp::Engine::drop(const Region& region) {
 std::optional<std::vector<Known>> Rdp::Engine::run_region(const Node& node, size_t index, RegionState& outer,
                                                           std::vector<Known> parameters,
                                                           const std::function<void(sym::Facts&)>& assume,
-                                                          bool with_requirements) {
+                                                          bool tentative) {
   const Region& region = *node.regions[index];
-  with_requirements = with_requirements && outer.with_requirements;
+  bool with_requirements = !tentative && outer.with_requirements;
   Nested nested(depth_);
   std::vector<Known> seen;
   for (const Value* v : captured(region)) seen.push_back(view(v, outer.facts));
   RegionState& s = state(region);
   if (s.analysed && s.parent_stamp == outer.facts_stamp && s.parameters == parameters && s.captured == seen &&
-      s.with_requirements == with_requirements)
+      s.tentative == tentative && s.with_requirements == with_requirements)
     return s.yields;
   forget(region);
   s.parent = &outer;
@@ -272,6 +282,7 @@ std::optional<std::vector<Known>> Rdp::Engine::run_region(const Node& node, size
   s.facts_stamp = ++clock_;
   s.parameters = parameters;
   s.captured = std::move(seen);
+  s.tentative = tentative;
   s.with_requirements = with_requirements;
   s.analysed = true;
   s.checks.clear();
@@ -289,22 +300,43 @@ std::optional<std::vector<Known>> Rdp::Engine::run_region(const Node& node, size
     describe_dead(s, outer, std::move(parameters));
     return s.yields;
   }
-  try {
-    for (size_t i = 0; i < parameters.size() && i < region.parameters.size(); ++i) {
-      known[region.parameters[i].get()] = std::move(parameters[i]);
-      origins[region.parameters[i].get()] = {.rule = Origin::Rule::parameter, .node = &node};
-    }
-    analyse(s);
-    for (size_t i = 0; i < region.yields.size(); ++i) (*s.yields)[i] = view(region.yields[i], s.facts);
-  } catch (const LimitError&) {
-    throw;
-  } catch (const Error& error) {
-    // A region that fails whenever it is entered is no error of the module: it may never be entered.
-    s.entry = Entry::failing;
-    s.failure = error.what();
-    s.yields.reset();
-  }
+  complete(s, node, parameters);
   return s.yields;
+}
+
+// Analyses a region that can be entered, and finds whether it can be completed.
+void Rdp::Engine::complete(RegionState& s, const Node& node, const std::vector<Known>& parameters) {
+  const Region& region = *s.region;
+  const sym::Facts at_entry = s.facts;
+  Apart apart(assuming_);
+  while (true) {
+    try {
+      for (size_t i = 0; i < parameters.size() && i < region.parameters.size(); ++i) {
+        known[region.parameters[i].get()] = parameters[i];
+        origins[region.parameters[i].get()] = {.rule = Origin::Rule::parameter, .node = &node};
+      }
+      analyse(s);
+      for (size_t i = 0; i < region.yields.size(); ++i) (*s.yields)[i] = view(region.yields[i], s.facts);
+      return;
+    } catch (const LimitError&) {
+      throw;
+    } catch (const Error& error) {
+      if (assuming_.empty()) {
+        // A region that fails whenever it is entered is no error of the module: it may never be entered.
+        s.entry = Entry::failing;
+        s.failure = error.what();
+        s.yields.reset();
+        return;
+      }
+    }
+    // It may only be what the analysis assumed that cannot hold.
+    caution_.unassuming.merge(assuming_);
+    assuming_.clear();
+    forget(region);
+    s.facts = at_entry;
+    s.facts_stamp = ++clock_;
+    s.checks.clear();
+  }
 }
 
 // What a region that is never entered would look like: nobody relies on it, but a reader may ask.
@@ -386,8 +418,9 @@ void Rdp::Engine::merge_types(Type& old, const Type& found, RegionState& s, cons
     sym::Expr& before = (*old.dims)[i];
     sym::Expr now = (*found.dims)[i];
     if (before == now) continue;
-    // A symbol of the value's own gets its meaning now.
-    if (before.is_symbol()) {
+    // A symbol of the value's own gets its meaning now, unless only running tells it and requirements say what it must
+    // be: those are still to be checked.
+    if (before.is_symbol() && !undetermined_.contains(before.id())) {
       auto info = symbol_infos.find(before.id());
       if (info != symbol_infos.end() && !info->second.is_input()) definitions_.try_emplace(before.id(), now);
     }
@@ -447,6 +480,7 @@ sym::Expr Rdp::Engine::symbol_for(const std::tuple<const void*, size_t, size_t>&
   if (fresh) {
     at->second = symbols.fresh(hint);
     info.region = &region;
+    if (info.value != nullptr) symbols_of_values[info.value].push_back(at->second);
     symbol_infos[at->second.id()] = std::move(info);
   }
   return at->second;

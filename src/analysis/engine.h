@@ -25,19 +25,27 @@ struct RegionState : RegionFacts {
   std::vector<ir::Known> parameters;
   std::vector<ir::Known> captured;
   uint64_t parent_stamp = 0;
+  bool tentative = false;  // entered without assuming that it is
   bool with_requirements = true;
   std::optional<std::vector<ir::Known>> yields;
   bool analysed = false;
 };
 
+// What earlier attempts at the analysis failed on.
+struct Caution {
+  std::set<const ir::Node*> passed_over;  // nothing is claimed from these
+  std::set<const ir::Node*> unassuming;  // these may require what they need to run, but nothing for the analysis's sake
+};
+
 class Rdp::Engine {
  public:
-  // Makes no claims from the nodes that are passed over.
-  Engine(ir::Module& module, std::set<const ir::Node*> passed_over);
+  Engine(ir::Module& module, Caution caution);
 
   void run();
   // The node of the main function at which `run` failed.
   const ir::Node* failed_node() const { return failed_node_; }
+  // Nodes that required something for the analysis's sake.
+  const std::set<const ir::Node*>& assuming() const { return assuming_; }
   ir::Known view(const ir::Value* value, const sym::Facts& facts);
   const ir::Known& stored(const ir::Value* value);
   RegionState& state(const ir::Region& region);
@@ -49,6 +57,7 @@ class Rdp::Engine {
   std::unordered_map<const ir::Value*, Origin> origins;
   std::unordered_map<const ir::Node*, NodeClass> classes;
   std::unordered_map<uint64_t, SymbolInfo> symbol_infos;
+  std::unordered_map<const ir::Value*, std::vector<sym::Expr>> symbols_of_values;
   std::vector<Check> entry_checks;
   std::vector<Check> later_checks;
 
@@ -60,10 +69,10 @@ class Rdp::Engine {
   bool sweep(RegionState& state, bool forward);
   std::optional<std::vector<ir::Known>> run_region(const ir::Node& node, size_t index, RegionState& outer,
                                                    std::vector<ir::Known> parameters,
-                                                   const std::function<void(sym::Facts&)>& assume,
-                                                   bool with_requirements);
+                                                   const std::function<void(sym::Facts&)>& assume, bool tentative);
   std::vector<ir::Known> call(const ir::Node& node, RegionState& outer, std::string_view function,
                               std::vector<ir::Known> arguments);
+  void complete(RegionState& state, const ir::Node& node, const std::vector<ir::Known>& parameters);
   void describe_dead(RegionState& state, RegionState& outer, std::vector<ir::Known> parameters);
   void forget(const ir::Region& region);
   void drop(const ir::Region& region);
@@ -100,10 +109,12 @@ class Rdp::Engine {
   std::unordered_map<const ir::Node*, const ir::Region*> homes_;
   std::map<std::tuple<const void*, size_t, size_t>, sym::Expr> symbols_by_key_;
   std::unordered_map<uint64_t, sym::Expr> definitions_;  // of a value's own symbols, by what its node gives
+  std::set<uint64_t> undetermined_;                      // symbols that the last visit of their node asked for
   std::map<std::string, std::set<const ir::Node*>, std::less<>> call_sites_;
   std::vector<std::string> call_stack_;
   const ir::Region* main_body_ = nullptr;
-  const std::set<const ir::Node*> passed_over_;
+  Caution caution_;
+  std::set<const ir::Node*> assuming_;
   const ir::Node* failed_node_ = nullptr;
   uint64_t clock_ = 0;
   int depth_ = 0;
@@ -130,6 +141,7 @@ class Visit final : public ir::ShapeServices {
   std::optional<std::vector<ir::Known>> run_region(size_t region, std::vector<ir::Known> parameters, bool tentative,
                                                    const std::function<void(sym::Facts&)>& assume) override;
   const sym::Facts& region_facts(size_t region) const override;
+  bool adopt_assumptions(size_t region) override;
   std::vector<ir::Known> call(std::string_view function, std::vector<ir::Known> arguments) override;
   bool is_given(sym::Expr e) const override;
   bool visible(sym::Expr e) const override;
@@ -140,7 +152,6 @@ class Visit final : public ir::ShapeServices {
 
  private:
   void load_operands();
-  bool operands_are_typed() const;
   void load_results();
   void state_results(std::vector<ir::Type> types, std::vector<std::optional<ir::Contents>> contents);
   const std::string& source() const;

@@ -5,18 +5,22 @@
 namespace selkie::analysis {
 
 // A node whose facts leave what expressions can say (sizes beyond 64 bits) is passed over, and the analysis made anew
-// without it: facts that were half stated cannot be taken back.
+// without it: facts that were half stated cannot be taken back. So it is where what was only assumed, to keep dims
+// simple, turns out to be impossible: that must not refuse a program that runs.
 Rdp::Rdp(ir::Module& module) {
   constexpr size_t most = 16;
-  std::set<const ir::Node*> passed_over;
+  Caution caution;
   while (true) {
-    engine_ = std::make_unique<Engine>(module, passed_over);
+    engine_ = std::make_unique<Engine>(module, caution);
     try {
       engine_->run();
       return;
     } catch (const LimitError&) {
       const ir::Node* node = engine_->failed_node();
-      if (node == nullptr || passed_over.size() == most || !passed_over.insert(node).second) throw;
+      if (node == nullptr || caution.passed_over.size() == most || !caution.passed_over.insert(node).second) throw;
+    } catch (const Error&) {
+      if (engine_->assuming().empty()) throw;
+      caution.unassuming.insert(engine_->assuming().begin(), engine_->assuming().end());
     }
   }
 }
@@ -37,6 +41,11 @@ Origin Rdp::origin(const ir::Value& value) const {
 const SymbolInfo* Rdp::symbol(sym::Expr symbol) const {
   auto at = engine_->symbol_infos.find(symbol.id());
   return at == engine_->symbol_infos.end() ? nullptr : &at->second;
+}
+
+std::span<const sym::Expr> Rdp::symbols_of(const ir::Value& value) const {
+  auto at = engine_->symbols_of_values.find(&value);
+  return at == engine_->symbols_of_values.end() ? std::span<const sym::Expr>() : at->second;
 }
 
 const std::vector<Check>& Rdp::entry_checks() const { return engine_->entry_checks; }

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -90,6 +91,8 @@ class Rdp {
   Origin origin(const ir::Value& value) const;
   // Null for a symbol that is not of this analysis.
   const SymbolInfo* symbol(sym::Expr symbol) const;
+  // Those that were made for dims and elements of a value, also where the value is now said by others.
+  std::span<const sym::Expr> symbols_of(const ir::Value& value) const;
   DimKind dim_kind(sym::Expr dim) const;
   // An expression that is never below the number of elements of a tensor, also where arms give it different ranks.
   std::optional<sym::Expr> most_elements(const ir::Value& value) const;

@@ -2,8 +2,7 @@
 #include <algorithm>
 
 #include "analysis/engine.h"
-#include "ir/eval_context.h"
-#include "ir/signature.h"
+#include "ir/fold.h"
 
 namespace selkie::analysis {
 
@@ -41,9 +40,11 @@ void Visit::load_results() {
 void Visit::forward() {
   load_operands();
   results_.assign(node_.results.size(), {});
+  for (const auto& result : node_.results)
+    for (sym::Expr s : engine_.symbols_of_values[result.get()]) engine_.undetermined_.erase(s.id());
   std::vector<Type> types;
   std::vector<std::optional<ir::Contents>> contents;
-  if (node_.op->forward && operands_are_typed()) {
+  if (node_.op->forward && ir::are_typed(node_, operands_)) {
     try {
       ir::ForwardContext context(*node_.op, node_.attrs, operands_, results_, state_.facts, engine_.symbols, *this,
                                  &node_);
@@ -71,20 +72,10 @@ void Visit::state_results(std::vector<Type> types, std::vector<std::optional<ir:
   }
 }
 
-// Where not even the dtype of a tensor is known, hooks would take it for another.
-bool Visit::operands_are_typed() const {
-  for (size_t i = 0; i < operands_.size(); ++i) {
-    const ir::Operand* record = ir::operand_record(node_.op->operands, i);
-    if (node_.operands[i] != nullptr && record->container == ir::Container::tensor && !operands_[i].type.is_tensor())
-      return false;
-  }
-  return true;
-}
-
 void Visit::backward() {
   if (!node_.op->backward) return;
   load_operands();
-  if (!operands_are_typed()) return;
+  if (!ir::are_typed(node_, operands_)) return;
   load_results();
   try {
     ir::BackwardContext context(*node_.op, node_.attrs, operands_, results_, state_.facts, engine_.symbols, *this,
@@ -101,7 +92,7 @@ void Visit::value() {
   if (!small) return;
   load_operands();
   load_results();
-  if (!operands_are_typed() || fold() || !node_.op->value) return;
+  if (!ir::are_typed(node_, operands_) || fold() || !node_.op->value) return;
   std::vector<std::optional<ir::Contents>> contents;
   try {
     ir::ValueContext context(*node_.op, node_.attrs, operands_, results_, state_.facts, engine_.symbols, *this, &node_);
@@ -122,32 +113,11 @@ void Visit::value() {
 
 // Evaluates a node whose operands are all numbers. Whether it did.
 bool Visit::fold() {
-  const ir::OpDef& op = *node_.op;
-  if (!op.eval || !op.deterministic || !node_.regions.empty() || node_.operands.empty()) return false;
-  std::vector<HostValue> operands;
-  for (size_t i = 0; i < operands_.size(); ++i) {
-    if (node_.operands[i] == nullptr && operands_[i].type.is_unknown()) {
-      operands.emplace_back();
-      continue;
-    }
-    std::optional<Tensor> tensor = ir::tensor_of(operands_[i]);
-    if (!tensor) return false;
-    operands.emplace_back(std::move(*tensor));
-  }
-  try {
-    ir::EvalContext context(op, node_.attrs, operands, node_.results.size(), ir::no_services(), &node_);
-    std::vector<HostValue> results = ir::evaluate(context);
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (!results[i].is_tensor()) continue;
-      std::optional<ir::Contents> contents = ir::contents_of(results[i].tensor(), engine_.symbols);
-      if (contents)
-        engine_.merge(*node_.results[i], {.type = {}, .contents = std::move(contents)}, state_,
-                      {.rule = Origin::Rule::forward, .node = &node_}, source());
-    }
-    return true;
-  } catch (const Error&) {
-    return false;  // it fails at run time, if it is reached
-  }
+  std::optional<std::vector<Known>> results = ir::fold(node_, operands_, engine_.symbols);
+  for (size_t i = 0; results && i < results->size(); ++i)
+    engine_.merge(*node_.results[i], std::move((*results)[i]), state_, {.rule = Origin::Rule::forward, .node = &node_},
+                  source());
+  return results.has_value();
 }
 
 sym::Expr Visit::unknown_dim(size_t result, size_t axis, const ir::Bounds& bounds) {
@@ -155,6 +125,7 @@ sym::Expr Visit::unknown_dim(size_t result, size_t axis, const ir::Bounds& bound
   sym::Expr symbol =
       engine_.symbol_for({&node_, result, axis}, node_.op->name,
                          {.kind = SymbolInfo::Kind::dim, .value = value, .node = &node_, .axis = axis}, *state_.region);
+  engine_.undetermined_.insert(symbol.id());
   engine_.bound(symbol, engine_.symbol_infos[symbol.id()], bounds, state_, source());
   return state_.facts.simplify(symbol);
 }
@@ -222,10 +193,19 @@ sym::Expr Visit::name_element(const ir::Value& value, DType dtype, size_t k) {
 
 std::optional<std::vector<Known>> Visit::run_region(size_t region, std::vector<Known> parameters, bool tentative,
                                                     const std::function<void(sym::Facts&)>& assume) {
-  return engine_.run_region(node_, region, state_, std::move(parameters), assume, !tentative);
+  return engine_.run_region(node_, region, state_, std::move(parameters), assume, tentative);
 }
 
 const sym::Facts& Visit::region_facts(size_t region) const { return engine_.state(*node_.regions[region]).facts; }
+
+bool Visit::adopt_assumptions(size_t region) {
+  std::vector<Check> assumed = engine_.state(*node_.regions[region]).checks;
+  std::erase_if(assumed, [](const Check& check) { return check.why.empty(); });
+  if (!std::ranges::all_of(assumed, [&](const Check& check) { return visible(check.a) && visible(check.b); }))
+    return false;
+  for (Check& check : assumed) engine_.require(std::move(check), state_);
+  return true;
+}
 
 std::vector<Known> Visit::call(std::string_view function, std::vector<Known> arguments) {
   return engine_.call(node_, state_, function, std::move(arguments));
@@ -273,12 +253,15 @@ void Visit::require_equal(sym::Expr a, sym::Expr b) {
 }
 
 bool Visit::require_less_equal(sym::Expr a, sym::Expr b, std::string_view why) {
-  if (!state_.with_requirements) return state_.facts.prove_less_equal(a, b) == sym::Truth::yes;
+  bool assumed = !why.empty();
+  if (!state_.with_requirements || (assumed && engine_.caution_.unassuming.contains(&node_)))
+    return state_.facts.prove_less_equal(a, b) == sym::Truth::yes;
   // A signed element that must be natural has no negative part.
   if (sym::Expr negative = a.constant() == 0 ? engine_.negative_part(b) : sym::Expr()) {
     require_equal(negative, engine_.symbols.constant(0));
     return true;
   }
+  if (assumed) engine_.assuming_.insert(&node_);
   engine_.require({.kind = Check::Kind::less_equal, .a = a, .b = b, .source = source(), .why = std::string(why)},
                   state_);
   return true;

@@ -71,9 +71,11 @@ class Evaluator final : public ir::EvalServices {
     std::vector<ir::Known> parameters;
     for (const HostValue& argument : arguments) parameters.push_back(known_of(argument, symbols));
     std::vector<ir::EmptyResult> results;
-    for (const auto& [type, failure] : ir::infer_region(
-             region, std::move(parameters), [&](const ir::Value& value) { return known_of(read(&value), symbols); },
-             symbols)) {
+    ir::Surroundings outer{
+        .value = [&](const ir::Value& value) { return known_of(read(&value), symbols); },
+        .static_operand = [&](const ir::Node& node, size_t i) { return known_of(static_operand(node, i), symbols); },
+        .module = module_};
+    for (const auto& [type, failure] : ir::infer_region(region, std::move(parameters), outer, symbols)) {
       ir::EmptyResult& result = results.emplace_back();
       result.failure = failure;
       if (!type.is_tensor()) continue;

@@ -11,8 +11,14 @@ struct InferredResult {
   std::string failure;  // of a node that it depends on; the type is then not to be relied on
 };
 
-// `outer` tells what is known of values from outside the region.
-std::vector<InferredResult> infer_region(const Region& region, std::vector<Known> parameters,
-                                         const std::function<Known(const Value&)>& outer, sym::Context& symbols);
+// What is known from outside the region.
+struct Surroundings {
+  std::function<Known(const Value&)> value;
+  std::function<Known(const Node&, size_t operand)> static_operand;  // what a pass wrote in its place, if anything
+  const Module& module;                                              // whose functions may be called
+};
+
+std::vector<InferredResult> infer_region(const Region& region, std::vector<Known> parameters, const Surroundings& outer,
+                                         sym::Context& symbols);
 
 }  // namespace selkie::ir

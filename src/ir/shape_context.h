@@ -55,6 +55,9 @@ class ShapeServices {
                                                        const std::function<void(sym::Facts&)>& assume) = 0;
   // The facts at the end of the last analysis of a region.
   virtual const sym::Facts& region_facts(size_t region) const = 0;
+  // What was assumed in the last analysis of a region, to keep its dims simple, is assumed where the node stands: to be
+  // asked of a region that surely runs before facts are drawn from what it gives. Whether that can be said there.
+  virtual bool adopt_assumptions(size_t region) = 0;
   virtual std::vector<Known> call(std::string_view function, std::vector<Known> arguments) = 0;
   // Whether e holds an element that was named, not derived from dims: it may be any integer.
   virtual bool is_given(sym::Expr e) const = 0;

@@ -144,7 +144,9 @@ std::vector<Type> forward(const ForwardContext& c) {
   std::optional<size_t> inferred;
   for (size_t i = 0; i < shape->size(); ++i) {
     dims.push_back(given_dim(c, (*shape)[i], i, fits));
-    if (!dims.back()) inferred = i;
+    if (dims.back()) continue;
+    if (inferred) fail("the shape has more than one -1");
+    inferred = i;
   }
   if (!inferred) return {Type::tensor(c.dtype(0), dims)};
   dims[*inferred] = c.constant(1);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/support/dims.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -93,21 +94,20 @@ void eval(EvalContext& e) {
 std::vector<Type> forward(const ForwardContext& c) {
   const ir::Attribute* axis = c.find_attr("axis");
   sym::Expr places;  // how many elements or slices there are
+  size_t along = 0;
   if (c.dims(0)) {
-    places = c.constant(1);
-    if (axis == nullptr)
-      for (sym::Expr d : *c.dims(0)) places = places * d;
-    else
-      places =
-          (*c.dims(0))[static_cast<size_t>(normalize_axis(std::get<int64_t>(*axis), static_cast<int64_t>(c.rank(0))))];
+    if (axis != nullptr)
+      along = static_cast<size_t>(normalize_axis(std::get<int64_t>(*axis), static_cast<int64_t>(c.rank(0))));
+    places = axis != nullptr ? (*c.dims(0))[along] : product(c, *c.dims(0));
   }
-  sym::Expr count = c.unknown(1, 0, {.least = {}, .most = places});
+  bool placed = axis == nullptr || c.dims(0);  // else which dim of the first result it is, is not known
+  sym::Expr count = c.unknown(placed ? 0 : 1, along, {.least = {}, .most = places});
   Type list = Type::tensor(DType::i64, SymDims{count});
   Type inverse = Type::tensor(DType::i64, SymDims{places ? places : c.unknown(2, 0)});
   if (axis == nullptr) return {Type::tensor(c.dtype(0), SymDims{count}), list, inverse, list};
   if (!c.dims(0)) return {Type::tensor(c.dtype(0)), list, inverse, list};
   SymDims dims = *c.dims(0);
-  dims[static_cast<size_t>(normalize_axis(std::get<int64_t>(*axis), static_cast<int64_t>(dims.size())))] = count;
+  dims[along] = count;
   return {Type::tensor(c.dtype(0), dims), list, inverse, list};
 }
 

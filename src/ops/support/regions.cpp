@@ -96,7 +96,9 @@ class LoopFollower {
     for (size_t i = 0; i < state_.size(); ++i) out.state.push_back(after_last_trip(i));
     out.skipped.assign(yields->begin(), yields->begin() + static_cast<std::ptrdiff_t>(form_.skipped));
     // What the body requires does not hold if there are no trips, but the outputs have a shape then, too.
-    if (yields->size() > form_.skipped + state_.size() && !c_.proves_less_equal(c_.constant(1), form_.trips)) {
+    bool has_outputs = yields->size() > form_.skipped + state_.size();
+    auto surely_runs = [&] { return c_.proves_less_equal(c_.constant(1), form_.trips); };
+    if (has_outputs && !(surely_runs() && c_.services().adopt_assumptions(0))) {
       yields = trip(true);
       trip(false);  // leaves what is known of the body in its refined form
     }

@@ -287,10 +287,11 @@ void value_float(ValueContext& c, FloatOp op) {
   std::optional<Dims> out = c.small_dims(0);
   const Contents* a = c.partial(0);
   const Contents* b = c.partial(1);
-  if (!out || a == nullptr || b == nullptr || a->rounded || b->rounded) return;
+  std::optional<Dims> a_dims = ir::small_dims(c.type(0));
+  std::optional<Dims> b_dims = ir::small_dims(c.type(1));
+  if (!out || a == nullptr || b == nullptr || a->rounded || b->rounded || !a_dims || !b_dims) return;
   std::vector<std::optional<Quotient>> quotients;
-  Walk<2> walk(
-      *out, {broadcast_strides(*ir::small_dims(c.type(0)), *out), broadcast_strides(*ir::small_dims(c.type(1)), *out)});
+  Walk<2> walk(*out, {broadcast_strides(*a_dims, *out), broadcast_strides(*b_dims, *out)});
   for (; !walk.done(); walk.next()) {
     Quotient x{a->elements[static_cast<size_t>(walk.offset(0))], a->denominator};
     Quotient y{b->elements[static_cast<size_t>(walk.offset(1))], b->denominator};
