@@ -1,11 +1,15 @@
-# selkie_library(NAME [FOLDER …] DEPENDS …): src/FOLDER/*.cpp (FOLDER is NAME if not given) becomes selkie_NAME, every *_test.cpp a test and every *_bench.cpp a
+# selkie_library(NAME [FOLDER …] [EXCEPT …] DEPENDS …): src/FOLDER/*.cpp (FOLDER is NAME if not given; EXCEPT is a folder
+# inside it that is a library of its own) becomes selkie_NAME, every *_test.cpp a test and every *_bench.cpp a
 # benchmark. Files are found by glob, so adding an operator touches no build file.
 function(selkie_library name)
-  cmake_parse_arguments(ARG "" "FOLDER" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "FOLDER;EXCEPT" "DEPENDS" ${ARGN})
   if(NOT ARG_FOLDER)
     set(ARG_FOLDER ${name})
   endif()
   file(GLOB_RECURSE all CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${ARG_FOLDER}/*.cpp)
+  if(ARG_EXCEPT)
+    list(FILTER all EXCLUDE REGEX "/src/${ARG_FOLDER}/${ARG_EXCEPT}/")
+  endif()
   set(sources ${all})
   list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cpp$")
   add_library(selkie_${name} STATIC ${sources})

@@ -62,6 +62,7 @@ class Stitcher::Stitching {
   // What `lower` says of a node; elements of its operands are asked from `read`.
   ir::LowerContext& context(const Node& node);
   kir::Value read(const Value& value, const Index& at);
+  kir::Value read_if(kir::Value condition, const Value& value, const Index& at);
   kir::Value read_at(const Value& value, kir::Value position);
   std::optional<StitchedKernel> run(const Value& root, bool vectorised);
 
@@ -87,6 +88,7 @@ class Stitcher::Stitching {
   std::map<const Node*, Lowered> lowered_;
   std::map<const Value*, uint32_t> buffers_;
   std::vector<const Value*> inputs_;
+  kir::Value guard_;      // under which elements are read now
   bool repeats_ = false;  // something is reduced more often than if it were stored
 };
 
@@ -105,7 +107,8 @@ ir::LowerContext& Stitcher::Stitching::context(const Node& node) {
   lowered.context = std::make_unique<ir::LowerContext>(
       node, lowered.operands, lowered.results, owner_.facts_of(node), builder_.symbols(), services_, builder_,
       ir::LowerContext::Operands{
-          .at_index = [this, &node](size_t i, const Index& at) { return read(*node.operands[i], at); },
+          .at_index = [this, &node](size_t i, const Index& at,
+                                    kir::Value condition) { return read_if(condition, *node.operands[i], at); },
           .at_position = [this, &node](size_t i, kir::Value at) { return read_at(*node.operands[i], at); }});
   node.op->lower(*lowered.context);
   return *lowered.context;
@@ -114,6 +117,16 @@ ir::LowerContext& Stitcher::Stitching::context(const Node& node) {
 kir::Value Stitcher::Stitching::read(const Value& value, const Index& at) {
   if (value.node != nullptr && inlined_.contains(value.node)) return compute(value, at);
   return stored(value, ops::linear_index(builder_, dims_of(value), at));
+}
+
+// What is read on the way to an element that may not exist is read under the same condition.
+kir::Value Stitcher::Stitching::read_if(kir::Value condition, const Value& value, const Index& at) {
+  if (!condition) return read(value, at);
+  kir::Value outside = guard_;
+  guard_ = guard_ ? guard_ & condition : condition;
+  kir::Value result = read(value, at);
+  guard_ = outside;
+  return result;
 }
 
 kir::Value Stitcher::Stitching::read_at(const Value& value, kir::Value position) {
@@ -138,12 +151,14 @@ kir::Value Stitcher::Stitching::stored(const Value& value, kir::Value position) 
                                        kir::Buffer::Role::input, elements(value));
     inputs_.push_back(&value);
   }
-  return builder_.load(slot->second, position);
+  if (!guard_) return builder_.load(slot->second, position);
+  return builder_.load_if(guard_, slot->second, position, builder_.number(known.type.dtype, 0));
 }
 
 kir::Value Stitcher::Stitching::compute(const Value& value, const Index& at) {
   kir::Builder::Key key{&value, {}};
   for (const kir::Value& v : at) key.second.push_back(v.id());
+  if (guard_) key.second.push_back(guard_.id());
   if (std::optional<kir::Value> before = builder_.recall(key)) return *before;
   const Node& node = *value.node;
   size_t result = 0;
@@ -212,8 +227,16 @@ std::optional<StitchedKernel> Stitcher::Stitching::run(const Value& root, bool v
   Index at;
   nest(root, output, at, vectorised);
   if (builder_.reduces_in_vector_loop() || repeats_) return std::nullopt;
+  std::vector<IndexCheck> checks;
+  for (const auto& [node, lowered] : lowered_)
+    for (const auto& check : lowered.context->index_checks()) {
+      const Value* indices = node->operands[check.operand];
+      if (indices->node != nullptr && inlined_.contains(indices->node)) return std::nullopt;  // not to be checked
+      checks.push_back({.indices = indices, .extent = check.extent, .node = node});
+    }
   return StitchedKernel{.kernel = shape_loops(builder_.finish(), builder_.symbols()),
                         .inputs = std::move(inputs_),
+                        .index_checks = std::move(checks),
                         .vectorised = vectorised};
 }
 
@@ -235,18 +258,21 @@ const Stitcher::Probe& Stitcher::probe(const Node& node) {
 
 const std::string& Stitcher::refusal(const Node& node) { return probe(node).refusal; }
 const std::optional<ir::ProductForm>& Stitcher::product(const Node& node) { return probe(node).product; }
+bool Stitcher::is_view(const Node& node) { return probe(node).view; }
 
 Stitcher::Probe Stitcher::make_probe(const Node& node) {
-  if (!node.op->lower) return {.refusal = std::string(node.op->lower.reason()), .product = {}};
+  if (!node.op->lower) return {.refusal = std::string(node.op->lower.reason())};
   auto formless = [&](const Value* v) { return v != nullptr && !has_kernel_form(rdp_.known(*v).type); };
   if (std::ranges::any_of(node.operands, formless) ||
       std::ranges::any_of(node.results, [&](const auto& r) { return formless(r.get()); }))
-    return {.refusal = "a rank is not known, or a dtype has no kernels", .product = {}};
+    return {.refusal = "a rank is not known, or a dtype has no kernels"};
   try {
     std::set<const Node*> none;
-    return {.refusal = {}, .product = Stitching(*this, none, "probe").context(node).product()};
+    Stitching stitching(*this, none, "probe");
+    const ir::LowerContext& context = stitching.context(node);
+    return {.refusal = {}, .product = context.product(), .view = context.is_view()};
   } catch (const ir::NotLowered& refused) {
-    return {.refusal = refused.reason, .product = {}};
+    return {.refusal = refused.reason};
   }
 }
 

@@ -11,9 +11,17 @@
 
 namespace selkie::codegen {
 
+// Elements of `indices` must lie in -extent … extent - 1.
+struct IndexCheck {
+  const ir::Value* indices;
+  sym::Expr extent;
+  const ir::Node* node;
+};
+
 struct StitchedKernel {
   kir::Kernel kernel;  // its buffers: the output, then the inputs
   std::vector<const ir::Value*> inputs;
+  std::vector<IndexCheck> index_checks;
   bool vectorised = true;  // over elements of the output; else within reductions only
 };
 
@@ -26,6 +34,8 @@ class Stitcher {
 
   // The product that a node is, if it is one.
   const std::optional<ir::ProductForm>& product(const ir::Node& node);
+  // Whether its result is its first operand under other dims.
+  bool is_view(const ir::Node& node);
 
   // The kernel that stores `root`, with the nodes of `inlined` computed where they are used. Nothing if that would
   // compute something more often than storing it does.
@@ -38,7 +48,8 @@ class Stitcher {
   sym::Facts& facts_of(const ir::Node& node);
   struct Probe {
     std::string refusal;
-    std::optional<ir::ProductForm> product;
+    std::optional<ir::ProductForm> product = {};
+    bool view = false;
   };
   const Probe& probe(const ir::Node& node);
   Probe make_probe(const ir::Node& node);

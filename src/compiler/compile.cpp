@@ -22,6 +22,13 @@ using program::RegisterInfo;
 using program::Slot;
 using Storage = RegisterInfo::Storage;
 
+// Text that a format string prints as it is.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (char c : text) out += c == '{' || c == '}' ? std::string(2, c) : std::string(1, c);
+  return out;
+}
+
 class Emitter {
  public:
   Emitter(ir::Module& module, const analysis::Rdp& rdp)
@@ -35,7 +42,10 @@ class Emitter {
     plan::FusionRules rules{
         .has_kernel = [&](const Node& node) { return computable_.contains(&node); },
         .fits = [&](const Value& stored, const auto& inlined) { return fits(stored, inlined); }};
-    for (const plan::Step& step : plan::form_steps(main_.body, rules)) emit(step);
+    for (const plan::Step& step : plan::form_steps(main_.body, rules)) {
+      emit(step);
+      flush_checks();
+    }
     results();
     assemble();
     return std::move(out_);
@@ -46,9 +56,13 @@ class Emitter {
 
   void parameters();
   void entry_checks();
+  bool can_check(const analysis::Check& check) const;
+  void add_check(const analysis::Check& check);
+  void flush_checks();
   void find_computable();
   bool fits(const Value& stored, const std::set<const Node*>& inlined);
   void emit(const plan::Step& step);
+  bool is_sized(const codegen::StitchedKernel& kernel) const;
   bool emit_view(const Node& node);
   bool emit_product(const Node& node);
   void emit_kernel(const Value& stored, codegen::StitchedKernel kernel, const Node& node);
@@ -75,6 +89,8 @@ class Emitter {
   std::map<const Value*, Register> registers_;
   std::set<const Value*> outputs_;
   std::set<const Node*> computable_;
+  std::vector<analysis::Check> later_checks_;
+  size_t entry_check_count_ = 0;
   std::vector<Instruction> code_;
   std::vector<Instruction> entry_code_;
 };
@@ -123,30 +139,45 @@ void Emitter::parameters() {
 
 // Every dim of an input must be what the analysis found it to be; then what relates the inputs to each other.
 void Emitter::entry_checks() {
-  auto check = [&](bool equal, Slot a_slot, sym::Expr b, std::string text) {
-    if (!sizes_.knows(b)) return;
-    Slot b_slot = slot(b);
-    if (a_slot == b_slot) return;
-    program().checks.push_back({.equal = equal, .a = a_slot, .b = b_slot, .text = std::move(text)});
-  };
   for (const auto& parameter : main_.body.parameters) {
     const Known& known = rdp_.known(*parameter);
     if (!known.type.is_tensor() || !known.type.dims) continue;
     const RegisterInfo& info = program().registers[registers_[parameter.get()]];
     for (size_t i = 0; i < info.dims.size(); ++i) {
       sym::Expr dim = (*known.type.dims)[i];
-      check(true, info.dims[i], dim,
-            fmt::format("input '{}' dim {} is {{a}}, but must be {} = {{b}}", parameter->name, i, to_string(dim)));
+      if (!sizes_.knows(dim) || slot(dim) == info.dims[i]) continue;
+      program().checks.push_back({.equal = true,
+                                  .a = info.dims[i],
+                                  .b = slot(dim),
+                                  .text = fmt::format("input '{}' dim {} is {{a}}, but must be {} = {{b}}",
+                                                      parameter->name, i, escaped(to_string(dim)))});
     }
   }
-  for (const analysis::Check& c : rdp_.entry_checks()) {
-    if (c.kind == analysis::Check::Kind::rank || !sizes_.knows(c.a)) continue;
-    std::string text = analysis::to_string(c, rdp_);
-    std::string escaped;
-    for (char ch : text) escaped += ch == '{' || ch == '}' ? std::string(2, ch) : std::string(1, ch);
-    check(c.kind == analysis::Check::Kind::equal, slot(c.a), c.b,
-          escaped + ", but the sides are {a} and {b}");
-  }
+  for (const analysis::Check& check : rdp_.entry_checks())
+    if (can_check(check)) add_check(check);
+  later_checks_ = rdp_.later_checks();
+  entry_check_count_ = program().checks.size();
+}
+
+bool Emitter::can_check(const analysis::Check& check) const {
+  return check.kind != analysis::Check::Kind::rank && sizes_.knows(check.a) && sizes_.knows(check.b);
+}
+
+void Emitter::add_check(const analysis::Check& check) {
+  program().checks.push_back({.equal = check.kind == analysis::Check::Kind::equal,
+                              .a = slot(check.a),
+                              .b = slot(check.b),
+                              .text = escaped(analysis::to_string(check, rdp_)) + ", but the sides are {a} and {b}"});
+}
+
+// Checks are made as soon as the run has told what they need.
+void Emitter::flush_checks() {
+  std::erase_if(later_checks_, [&](const analysis::Check& check) {
+    if (!can_check(check)) return false;
+    add_check(check);
+    instruction(Opcode::check, static_cast<uint32_t>(program().checks.size() - 1));
+    return true;
+  });
 }
 
 // Dims and elements of a value that stand for themselves: symbols that are known once the value is.
@@ -256,7 +287,7 @@ void Emitter::emit(const plan::Step& step) {
   }
   if (step.inlined.size() == 1 && (emit_view(*step.node) || emit_product(*step.node))) return;
   auto kernel = stitcher_.stitch(*step.stored, step.inlined, "kernel");
-  if (kernel && std::ranges::all_of(kernel->kernel.sizes, [&](sym::Expr s) { return sizes_.knows(s); })) {
+  if (kernel && is_sized(*kernel)) {
     emit_kernel(*step.stored, std::move(*kernel), *step.node);
     return;
   }
@@ -264,9 +295,15 @@ void Emitter::emit(const plan::Step& step) {
     if (step.inlined.contains(node.get())) emit_host(*node);
 }
 
+// Whether all that the kernel must be told is known by now.
+bool Emitter::is_sized(const codegen::StitchedKernel& kernel) const {
+  return std::ranges::all_of(kernel.kernel.sizes, [&](sym::Expr s) { return sizes_.knows(s); }) &&
+         std::ranges::all_of(kernel.index_checks, [&](const auto& check) { return sizes_.knows(check.extent); });
+}
+
 // The same elements in the same order need no kernel.
 bool Emitter::emit_view(const Node& node) {
-  if (node.op->mapping != ir::Mapping::reorganize) return false;
+  if (!stitcher_.is_view(node)) return false;
   const Value& value = *node.results[0];
   const Known& known = rdp_.known(value);
   RegisterInfo info{.name = value.name,
@@ -343,6 +380,11 @@ uint32_t Emitter::kernel_index(kir::Kernel kernel) {
 
 void Emitter::emit_kernel(const Value& stored, codegen::StitchedKernel stitched, const Node& node) {
   program::Launch launch{.kernel = 0, .buffers = {}, .sizes = {}, .range = {}, .node = node.source};
+  for (const codegen::IndexCheck& check : stitched.index_checks) {
+    program().index_checks.push_back(
+        {.indices = register_of(*check.indices), .extent = slot(check.extent), .node = check.node->describe()});
+    instruction(Opcode::check_indices, static_cast<uint32_t>(program().index_checks.size() - 1));
+  }
   for (const Value* input : stitched.inputs) launch.buffers.push_back(register_of(*input));
   launch.buffers.insert(launch.buffers.begin(), new_stored(stored));
   for (sym::Expr s : stitched.kernel.sizes) launch.sizes.push_back(slot(s));
@@ -415,7 +457,7 @@ void Emitter::assemble() {
   program().steps.insert(program().steps.end(), steps.begin(), steps.end());
   std::vector<Instruction> code = std::move(entry_code_);
   code.push_back({.op = Opcode::sizes, .a = begin, .b = static_cast<uint32_t>(program().steps.size())});
-  for (uint32_t i = 0; i < program().checks.size(); ++i) code.push_back({.op = Opcode::check, .a = i});
+  for (uint32_t i = 0; i < entry_check_count_; ++i) code.push_back({.op = Opcode::check, .a = i});
   code.insert(code.end(), code_.begin(), code_.end());
 
   std::vector<std::pair<uint32_t, uint32_t>> used(program().registers.size(), {UINT32_MAX, 0});
@@ -440,6 +482,7 @@ void Emitter::assemble() {
       for (Register r : program().host_calls[in.a].operands) touch(r, i);
       for (Register r : program().host_calls[in.a].results) touch(r, i);
     }
+    if (in.op == Opcode::check_indices) touch(program().index_checks[in.a].indices, i);
     if (in.op == Opcode::bind) touch(program().binds[in.a].value, i);
     if (in.op == Opcode::allocate) touch(in.a, i);
   }

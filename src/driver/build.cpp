@@ -1,6 +1,9 @@
 #include "driver/build.h"
 
+#include <algorithm>
+
 #include "analysis/rdp.h"
+#include "codegen/cpu/compile.h"
 #include "compiler/compile.h"
 #include "interp/interp.h"
 #include "kir/interpret.h"
@@ -35,6 +38,16 @@ runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels) {
   };
 }
 
+void load_code(const std::vector<kir::Kernel>& kernels, int threads, runtime::Executable& executable) {
+  std::vector<const kir::Kernel*> pointers;
+  for (const kir::Kernel& kernel : kernels) pointers.push_back(&kernel);
+  program::Image image =
+      codegen::cpu::compile(pointers, codegen::cpu::host_isa(), static_cast<unsigned>(std::max(threads, 1)));
+  auto loaded = std::make_shared<program::LoadedImage>(image);
+  for (const kir::Kernel& kernel : kernels) executable.kernels.push_back(loaded->kernel(kernel.name));
+  executable.code = std::move(loaded);
+}
+
 }  // namespace
 
 Built build(std::shared_ptr<ir::Module> module, const Options& options) {
@@ -47,8 +60,10 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
               .host_calls = compiled.program.host_calls.size()};
   for (const compiler::HostNode& host : compiled.host_nodes)
     executable->host_functions.push_back(host_function(module, host));
-  for (const kir::Kernel& kernel : compiled.kernels) kir::verify(kernel);
-  if (options.check_kernels) executable->interpreter = interpreter(std::move(compiled.kernels));
+  if (options.check_kernels)
+    executable->interpreter = interpreter(std::move(compiled.kernels));
+  else
+    load_code(compiled.kernels, options.threads, *executable);
   executable->program = std::move(compiled.program);
   built.executable = std::move(executable);
   return built;

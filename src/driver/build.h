@@ -11,6 +11,7 @@ namespace selkie::driver {
 
 struct Options {
   bool check_kernels = false;  // kernels are interpreted, with every access checked
+  int threads = 1;             // that compile
 };
 
 struct Built {

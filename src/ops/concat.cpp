@@ -1,4 +1,5 @@
 // Concat: operands one after the other along one axis.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -35,6 +36,25 @@ void backward(BackwardContext& c) {
   for (size_t i = 0; i < c.operand_count(); ++i) c.set_dims(i, *whole);
 }
 
+void lower(LowerContext& c) {
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(c.rank(0))));
+  c.define(0, [&c, axis](const Index& at) {
+    sym::Expr end = c.constant(0);
+    kir::Value result;
+    for (size_t i = 0; i < c.operand_count(); ++i) {
+      kir::Value begin = c.size(end);
+      end = end + (*c.dims(i))[axis];
+      kir::Value inside = at[axis] < c.size(end);
+      if (i > 0) inside = (begin <= at[axis]) & inside;
+      Index from = at;
+      from[axis] = at[axis] - begin;
+      kir::Value element = c.operand_if(inside, i, from);
+      result = result ? select(inside, element, result) : element;
+    }
+    return result;
+  });
+}
+
 }  // namespace
 
 OpDef concat_op() {
@@ -51,7 +71,7 @@ OpDef concat_op() {
       .backward = backward,
       .value = value_by_moving,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .upgrades = {{4, set_default("axis", int64_t{1})}},
       .samples = {{"$(f32[2, 3], f32[2, 1]) {axis = 1}", "f32[2, 4]"},

@@ -1,4 +1,5 @@
 // Gather: slices along one axis, picked by indices.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -58,6 +59,22 @@ void backward(BackwardContext& c) {
   c.set_dims(0, dims);
 }
 
+void lower(LowerContext& c) {
+  if (c.rank(0) == 0) c.refuse("the data is a scalar");
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(c.rank(0))));
+  sym::Expr extent = (*c.dims(0))[axis];
+  c.require_indices(1, extent);
+  c.define(0, [&c, axis, extent](const Index& at) {
+    auto after = at.begin() + static_cast<std::ptrdiff_t>(axis + c.rank(1));
+    Index pick(at.begin() + static_cast<std::ptrdiff_t>(axis), after);
+    kir::Value index = cast(c.operand(1, pick), DType::i64);
+    Index from(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(axis));
+    from.push_back(c.builder().hoist(select(index < 0.0, index + c.size(extent), index)));
+    from.insert(from.end(), after, at.end());
+    return c.operand(0, from);
+  });
+}
+
 }  // namespace
 
 OpDef gather_op() {
@@ -74,7 +91,7 @@ OpDef gather_op() {
       .backward = backward,
       .value = value_by_moving,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples = {{"$(f32[4, 3], i64[2, 2]{0, 1, 2, -1})", "f32[2, 2, 3]"},
                   {"$(i64[3]{5, 6, 7}, i64[]{-1})", "i64[]{7}"},

@@ -2,10 +2,13 @@
 #include <limits>
 #include <numeric>
 
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
 namespace {
+
+constexpr int64_t beyond_steps = std::numeric_limits<int32_t>::max();
 
 struct Cut {
   int64_t first = 0;
@@ -125,6 +128,45 @@ void backward(BackwardContext& c) {
   c.set_dims(0, dims);
 }
 
+// The first position of `cut`, symbolically; null where it is not known whether the start counts from the end.
+sym::Expr first_of(const LowerContext& c, sym::Expr start, int64_t step, sym::Expr size) {
+  if (!start.constant() && !is_natural(c, start)) return {};
+  bool from_end = start.constant().value_or(0) < 0;
+  constexpr int64_t beyond = std::numeric_limits<int32_t>::max();
+  sym::Expr low = c.constant(step > 0 ? 0 : -1);
+  sym::Expr high = step > 0 ? size : size - 1;
+  if (start.constant().value_or(0) >= beyond) return high;
+  if (start.constant().value_or(0) <= -beyond) return low;
+  sym::Expr at = from_end ? start + size : start;
+  return c.facts().simplify(sym::min(sym::max(at, low), high));
+}
+
+void lower(LowerContext& c) {
+  std::optional<ir::SymElements> starts = c.contents(1);
+  std::optional<std::vector<int64_t>> axes = c.numbers(3);
+  std::optional<std::vector<int64_t>> steps = c.numbers(4);
+  if (!starts || (c.has(3) && !axes) || (c.has(4) && !steps)) c.refuse("starts, axes or steps are not known");
+  struct Line {
+    sym::Expr first;
+    int64_t step;
+  };
+  std::vector<Line> lines(c.rank(0), {.first = c.constant(0), .step = 1});
+  for (size_t k = 0; k < starts->size(); ++k) {
+    int64_t given = axes ? axes->at(k) : static_cast<int64_t>(k);
+    auto axis = static_cast<size_t>(normalize_axis(given, static_cast<int64_t>(c.rank(0))));
+    int64_t step = steps ? steps->at(k) : 1;
+    if (step <= -beyond_steps || step >= beyond_steps) c.refuse("a step beyond any size");
+    lines[axis] = {.first = first_of(c, (*starts)[k], step, (*c.dims(0))[axis]), .step = step};
+    if (!lines[axis].first) c.refuse("a start may count from the end");
+  }
+  c.define(0, [&c, lines](const Index& at) {
+    Index from;
+    for (size_t i = 0; i < at.size(); ++i)
+      from.push_back(c.size(lines[i].first) + at[i] * static_cast<double>(lines[i].step));
+    return c.operand(0, from);
+  });
+}
+
 // Opset 1 had starts, ends and axes as attributes.
 void attributes_to_operands(UpgradeContext& c) {
   attr_to_operand("starts", 1)(c);
@@ -151,7 +193,7 @@ OpDef slice_op() {
       .backward = backward,
       .value = value_by_moving,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .upgrades = {{10, attributes_to_operands}},
       .samples = {{"$(i32[5]{1, 2, 3, 4, 5}, i64[1]{1}, i64[1]{-1})", "i32[3]{2, 3, 4}"},

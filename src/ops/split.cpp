@@ -1,6 +1,7 @@
 // Split, SplitToSequence and ConcatFromSequence: a tensor in parts along one axis, and back.
 #include "ops/support/blank.h"
 #include "ops/support/containers.h"
+#include "ops/support/lower.h"
 
 namespace selkie::ops {
 namespace {
@@ -97,6 +98,19 @@ void sizes_as_integers(UpgradeContext& c) {
   ir::Attributes to;
   to.set("to", static_cast<int64_t>(DType::i64));
   c.set_operand(1, c.emit("cast", {c.node().operands[1]}, std::move(to)));
+}
+
+void lower_split(LowerContext& c) {
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(c.rank(0))));
+  sym::Expr begin = c.constant(0);
+  for (size_t i = 0; i < c.result_count(); ++i) {
+    c.define(i, [&c, axis, begin](const Index& at) {
+      Index from = at;
+      from[axis] = at[axis] + c.size(begin);
+      return c.operand(0, from);
+    });
+    begin = begin + c.result_dims(i)[axis];
+  }
 }
 
 std::vector<Type> forward_split(const ForwardContext& c) {
@@ -212,6 +226,7 @@ OpDef split() {
   op.forward = forward_split;
   op.backward = backward_split;
   op.value = value_by_moving;
+  op.lower = lower_split;
   op.attrs.push_back(optional_attr("num_outputs", AttrKind::integer));
   op.upgrades = {{2, sizes_as_integers}, {13, attr_to_operand("split", 1)}};
   op.samples = {{"$(i32[5]{1, 2, 3, 4, 5}, i64[2]{2, 3})", "i32[2]{1, 2}, i32[3]{3, 4, 5}"},

@@ -28,6 +28,9 @@ std::string text(const Program& p, const Instruction& i) {
     case Opcode::check:
       return fmt::format("check s{} {} s{}  # {}", p.checks[i.a].a, p.checks[i.a].equal ? "==" : "<=", p.checks[i.a].b,
                          p.checks[i.a].text);
+    case Opcode::check_indices:
+      return fmt::format("check_indices {} below s{}  # {}", text(p, p.index_checks[i.a].indices),
+                         p.index_checks[i.a].extent, p.index_checks[i.a].node);
     case Opcode::launch: {
       const Launch& l = p.launches[i.a];
       return fmt::format("launch {}({}) sizes({}){}  # {}", p.kernels[l.kernel], text(p, l.buffers),

@@ -54,6 +54,13 @@ struct Check {
   std::string text;
 };
 
+// Every element of an integer tensor lies in -extent … extent - 1.
+struct IndexCheck {
+  Register indices;
+  Slot extent;
+  std::string node;
+};
+
 struct Launch {
   uint32_t kernel;
   std::vector<Register> buffers;
@@ -93,6 +100,7 @@ struct Bind {
 enum class Opcode : uint8_t {
   sizes,    // size steps a … b − 1
   check,    // check a
+  check_indices,  // index check a
   launch,   // launch a
   product,  // matrix product a
   host,     // host call a
@@ -121,6 +129,7 @@ struct Program {
   uint32_t slots = 0;
   std::vector<SizeStep> steps;
   std::vector<Check> checks;
+  std::vector<IndexCheck> index_checks;
   std::vector<Launch> launches;
   std::vector<MatrixProduct> products;
   std::vector<HostCall> host_calls;

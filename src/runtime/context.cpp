@@ -181,6 +181,9 @@ class Context::Machine {
       case Opcode::check:
         check(program_.checks[i.a]);
         break;
+      case Opcode::check_indices:
+        check_indices(program_.index_checks[i.a]);
+        break;
       case Opcode::launch:
         launch(program_.launches[i.a]);
         break;
@@ -207,6 +210,20 @@ class Context::Machine {
     int64_t b = slots_[c.b];
     if (c.equal ? a == b : a <= b) return;
     fail("{}", fmt::format(fmt::runtime(c.text), fmt::arg("a", a), fmt::arg("b", b)));
+  }
+
+  void check_indices(const program::IndexCheck& c) {
+    int64_t extent = slots_[c.extent];
+    int64_t count = element_count(dims_of(c.indices));
+    auto look = [&](const auto* at) {
+      for (int64_t i = 0; i < count; ++i)
+        if (at[i] < -extent || at[i] >= extent)
+          fail("index {} is outside -{}..{}, in {}", at[i], extent, extent - 1, c.node);
+    };
+    if (program_.registers[c.indices].dtype == DType::i32)
+      look(reinterpret_cast<const int32_t*>(data_of(c.indices)));
+    else
+      look(reinterpret_cast<const int64_t*>(data_of(c.indices)));
   }
 
   std::byte* data_of(Register r) const {

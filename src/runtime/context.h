@@ -5,11 +5,12 @@
 #include <memory>
 #include <span>
 
+#include "program/image.h"
 #include "program/program.h"
 
 namespace selkie::runtime {
 
-using KernelFunction = void (*)(void* const* buffers, const int64_t* sizes, const int64_t* ranges);
+using program::KernelFunction;
 
 // What the embedder gives for operators without kernels, one function per host call of the program.
 struct HostArguments {

@@ -58,6 +58,7 @@ Index index_at(kir::Builder& b, const SymDims& dims, kir::Value position) {
 }
 
 void lower_reorganized(LowerContext& c) {
+  c.set_view();
   c.define(0, [&c](const Index& at) { return c.operand_at(0, linear_index(c.builder(), c.result_dims(), at)); });
 }
 

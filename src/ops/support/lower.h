@@ -31,8 +31,9 @@ struct ProductForm {
 class LowerContext : public ShapeContext {
  public:
   struct Operands {
-    std::function<kir::Value(size_t operand, const kir::Index&)> at_index;
-    std::function<kir::Value(size_t operand, kir::Value)> at_position;
+    // The condition under which the element exists is null where it always does.
+    std::function<kir::Value(size_t operand, const kir::Index&, kir::Value condition)> at_index;
+    std::function<kir::Value(size_t operand, kir::Value position)> at_position;
   };
   LowerContext(const Node& node, std::span<const Known> operands, std::span<const Known> results, sym::Facts& facts,
                sym::Context& symbols, ShapeServices& services, kir::Builder& builder, Operands read)
@@ -49,23 +50,39 @@ class LowerContext : public ShapeContext {
   kir::Value size(sym::Expr e) const { return builder_.integer(e); }
 
   // An element of an operand, in its dtype.
-  kir::Value operand(size_t i, const kir::Index& at) const { return read_.at_index(i, at); }
+  kir::Value operand(size_t i, const kir::Index& at) const { return read_.at_index(i, at, {}); }
+  // The same where the condition holds; elsewhere the index may be outside, and the value is of no meaning.
+  kir::Value operand_if(kir::Value condition, size_t i, const kir::Index& at) const {
+    return read_.at_index(i, at, condition);
+  }
   // The same by its position in row-major order.
   kir::Value operand_at(size_t i, kir::Value position) const { return read_.at_position(i, position); }
   void define(size_t result, Element element) { elements_[result] = std::move(element); }
   [[noreturn]] void refuse(std::string reason) const { throw NotLowered{std::move(reason)}; }
 
+  // Elements of an integer operand must lie in -extent … extent - 1, which is checked before the kernel runs.
+  void require_indices(size_t operand, sym::Expr extent) { index_checks_.push_back({operand, extent}); }
+  // Says that the result is operand 0 in the same order, under other dims.
+  void set_view() { view_ = true; }
   // Says that the node is a product, too.
   void set_product(ProductForm form) { product_ = std::move(form); }
 
   const Element& element(size_t result) const { return elements_[result]; }
   const std::optional<ProductForm>& product() const { return product_; }
+  bool is_view() const { return view_; }
+  struct IndexCheck {
+    size_t operand;
+    sym::Expr extent;
+  };
+  const std::vector<IndexCheck>& index_checks() const { return index_checks_; }
 
  private:
   kir::Builder& builder_;
   Operands read_;
   std::vector<Element> elements_;
   std::optional<ProductForm> product_;
+  bool view_ = false;
+  std::vector<IndexCheck> index_checks_;
 };
 
 }  // namespace selkie::ir
