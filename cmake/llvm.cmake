@@ -5,7 +5,7 @@ execute_process(COMMAND ${LLVM_CONFIG} --cmakedir OUTPUT_VARIABLE llvm_cmake OUT
                 COMMAND_ERROR_IS_FATAL ANY)
 enable_language(C)  # LLVM's own CMake files look for C libraries
 find_package(LLVM 19.1 CONFIG REQUIRED PATHS ${llvm_cmake} NO_DEFAULT_PATH)
-llvm_map_components_to_libnames(libraries core support analysis scalaropts instcombine transformutils object target
+llvm_map_components_to_libnames(libraries core support analysis scalaropts transformutils object target
                                 x86codegen x86desc x86info aarch64codegen aarch64desc aarch64info)
 add_library(selkie_llvm INTERFACE)
 target_include_directories(selkie_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})

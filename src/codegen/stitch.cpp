@@ -35,6 +35,7 @@ class NoServices final : public ir::ShapeServices {
     return no<std::optional<std::vector<Known>>>();
   }
   const sym::Facts& region_facts(size_t) const override { return *no<const sym::Facts*>(); }
+  bool adopt_assumptions(size_t) override { return no<bool>(); }
   std::vector<Known> call(std::string_view, std::vector<Known>) override { return no<std::vector<Known>>(); }
   bool is_given(sym::Expr) const override { return no<bool>(); }
   bool visible(sym::Expr) const override { return no<bool>(); }

@@ -15,8 +15,8 @@ namespace selkie::program {
 using KernelFunction = void (*)(void* const* buffers, const int64_t* sizes, const int64_t* ranges);
 
 struct Image {
-  std::string isa;              // the instruction set that the code needs
-  std::vector<std::byte> code;  // instructions and read-only data; every reference is relative
+  std::string isa;                                       // the instruction set that the code needs
+  std::vector<std::byte> code;                           // instructions and read-only data; every reference is relative
   std::map<std::string, uint64_t, std::less<>> entries;  // offsets into `code`, by name of kernel
 };
 

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <thread>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "codegen/cpu/emit.h"
@@ -37,17 +38,37 @@ std::vector<char> compile_module(std::span<const kir::Kernel* const> kernels, si
   return to_object(module, *machine);
 }
 
+// Kernels that differ in more than their name, and which of them each given kernel is.
+struct Distinct {
+  std::vector<const kir::Kernel*> kernels;
+  std::vector<size_t> index;
+};
+
+Distinct find_distinct(std::span<const kir::Kernel* const> kernels) {
+  Distinct distinct;
+  std::unordered_map<std::string, size_t> known;
+  for (const kir::Kernel* kernel : kernels) {
+    kir::Kernel nameless = *kernel;
+    nameless.name = "_";
+    auto [it, is_new] = known.emplace(kir::print(nameless), distinct.kernels.size());
+    if (is_new) distinct.kernels.push_back(kernel);
+    distinct.index.push_back(it->second);
+  }
+  return distinct;
+}
+
 }  // namespace
 
 program::Image compile(std::span<const kir::Kernel* const> kernels, const Isa& isa, unsigned threads) {
-  size_t modules = (kernels.size() + kernels_per_module - 1) / kernels_per_module;
+  Distinct distinct = find_distinct(kernels);
+  size_t modules = (distinct.kernels.size() + kernels_per_module - 1) / kernels_per_module;
   std::vector<std::vector<char>> objects(modules);
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t i = next++; i < modules; i = next++) {
       size_t first = i * kernels_per_module;
-      auto part = kernels.subspan(first, std::min(kernels_per_module, kernels.size() - first));
-      objects[i] = compile_module(part, first, isa);
+      auto part = std::span(distinct.kernels).subspan(first);
+      objects[i] = compile_module(part.first(std::min(kernels_per_module, part.size())), first, isa);
     }
   };
   std::vector<std::jthread> helpers;
@@ -60,8 +81,8 @@ program::Image compile(std::span<const kir::Kernel* const> kernels, const Isa& i
   for (const std::vector<char>& object : objects)
     for (PlacedSymbol& symbol : append_object(object, image)) offsets.emplace(std::move(symbol.name), symbol.offset);
   for (size_t i = 0; i < kernels.size(); ++i) {
-    bool is_new = image.entries.emplace(kernels[i]->name, offsets.at(function_name(i))).second;
-    CHECK(is_new, "two kernels are called {}", kernels[i]->name);
+    uint64_t offset = offsets.at(function_name(distinct.index[i]));
+    CHECK(image.entries.emplace(kernels[i]->name, offset).second, "two kernels are called {}", kernels[i]->name);
   }
   return image;
 }

@@ -48,6 +48,7 @@ class Math {
   llvm::Function* large_reduction();
   llvm::Function* mod_function();
   Number pow_special(Number x, Number y, Number magnitude);
+  Number product_error(Number a, Number b, Number product);
   Number add_to_odd(Number a, Number b);
   Number multiply_add(Number a, Number b, Number c) { return cpu::multiply_add(isa_, a, b, c); }
 

@@ -206,17 +206,18 @@ Math::Pair Math::log_pair(Number x) {
   Number d = f + 2;
   Number d_low = f - (d - 2);
   Number s = f / d;
-  Number s_low = (multiply_add(-s, d, f) - s * d_low) / d;
+  Number s_times_d = s * d;
+  Number s_low = ((f - s_times_d) - product_error(s, d, s_times_d) - s * d_low) / d;
   Number z = s * s;
-  Number z_low = multiply_add(s, s, -z) + s * s_low * 2;
+  Number z_low = product_error(s, s, z) + s * s_low * 2;
   Number first = z * third;
-  Number first_low = multiply_add(z, x.constant(third), -first) + z * third_low + z_low * third;
+  Number first_low = product_error(z, x.constant(third), first) + z * third_low + z_low * third;
   Number second = z * z * polynomial(isa_, z, terms);
   Number t = first + second;
   Number t_low = (first - t) + second + first_low;
   Number s2 = s * 2;
   Number product = s2 * t;
-  Number product_low = multiply_add(s2, t, -product) + s2 * t_low + s_low * 2 * (t + 1);
+  Number product_low = product_error(s2, t, product) + s2 * t_low + s_low * 2 * (t + 1);
   // n * ln2 + s2 + product, largest first; n is 0 or n * ln2 is the largest.
   Number whole = n * twice.ln2_high;
   Number sum = whole + s2;
@@ -240,8 +241,9 @@ Number Math::pow(Number x, Number y) {
     Number plain = (a > 0) & (a < HUGE_VAL);
     Number high = select(plain, logarithm.high, log(a));
     Number product = y * high;
-    Number low = multiply_add(y, high, -product) + y * logarithm.low;
-    low = select(plain & (absolute(product) < 1000), low, x.constant(0));
+    Number low = product_error(y, high, product) + y * logarithm.low;
+    // Beyond, or where the parts of a large y overflow, the power is 0, 1 or infinite without it.
+    low = select(plain & (absolute(product) < 1000) & (absolute(low) < 1), low, x.constant(0));
     magnitude = exp_of_sum(product, low);
   }
   return pow_special(x, y, magnitude);

@@ -118,7 +118,9 @@ llvm::Function* Math::large_reduction() {
   Number quadrant = (high_word >> 62) + (fraction >> 63);  // to the nearest: the fraction is signed
   Number turns = Number(builder, builder.CreateSIToFP(fraction.value(), real)) * 0x1p-64 +
                  Number(builder, builder.CreateUIToFP(fraction_low.value(), real)) * 0x1p-128;
-  Number r = turns * (half_pi_1 + half_pi_2);
+  constexpr double half_pi = half_pi_1 + half_pi_2;
+  constexpr double half_pi_low = 6.123233995736766e-17;
+  Number r = multiply_add(turns, turns.constant(half_pi_low), turns * half_pi);
   Number negative = x < 0;
   r = select(negative, -r, r);
   quadrant = select(negative, -quadrant, quadrant);
@@ -174,7 +176,8 @@ Number Math::sine(Number x, unsigned quarter) {
     r = r.convert(builder.getFloatTy());
     quadrant = Number(builder, builder.CreateTrunc(quadrant.value(), x.as_integer().type()));
   }
-  return sine_of_reduced(r, quadrant, quarter);
+  Number result = sine_of_reduced(r, quadrant, quarter);
+  return quarter == 0 ? select(x == 0, x, result) : result;  // the formula loses the sign of -0
 }
 
 // Long division in binary, exact at every step: t = |y| * 2^k goes up to |x| and down again.
@@ -271,6 +274,20 @@ Number Math::add_to_odd(Number a, Number b) {
   return select(inexact & even, neighbour, code).as_real();
 }
 
+// a * b - product, for the rounded product; by Dekker where the machine has no fma.
+Number Math::product_error(Number a, Number b, Number product) {
+  if (isa_.has_fma) return multiply_add(a, b, -product);
+  auto split = [](Number x) {
+    Number scaled = x * 134217729.0;
+    return scaled - (scaled - x);
+  };
+  Number a_high = split(a);
+  Number b_high = split(b);
+  Number a_low = a - a_high;
+  Number b_low = b - b_high;
+  return a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low);
+}
+
 Number Math::fma(Number a, Number b, Number c) {
   unify(a, b);
   unify(a, c);
@@ -290,20 +307,12 @@ Number Math::fma(Number a, Number b, Number c) {
   };
   balance(a, b);
   balance(b, a);
-  auto split = [](Number x) {
-    Number scaled = x * 134217729.0;
-    return scaled - (scaled - x);
-  };
   auto sum_error = [](Number x, Number y, Number sum) {
     Number part = sum - x;
     return (x - (sum - part)) + (y - part);
   };
-  Number a_high = split(a);
-  Number b_high = split(b);
-  Number a_low = a - a_high;
-  Number b_low = b - b_high;
   Number product = a * b;
-  Number product_low = a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low);
+  Number product_low = product_error(a, b, product);
   Number t = c + product_low;
   Number t_low = sum_error(c, product_low, t);
   Number v = product + t;

@@ -1,5 +1,5 @@
 // The optimisation pipeline and LLVM's code generator. Passes are listed one by one: kernels are vectors already, so
-// that the usual pipeline would cost more time than it saves.
+// that the usual pipeline would cost more time than it saves; InstCombine alone would take as long as all of these.
 #include "codegen/cpu/object.h"
 
 #include <llvm/Analysis/AliasAnalysis.h>
@@ -19,7 +19,6 @@
 #include <llvm/IR/PassManager.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/TargetSelect.h>
-#include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
@@ -113,7 +112,6 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass(true));
-  passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
   passes.addPass(llvm::EarlyCSEPass(true));
