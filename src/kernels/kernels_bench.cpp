@@ -1,5 +1,6 @@
 // How near the kernels come to the roofs of one core, on the shapes of transformers and image networks.
-// Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|convolution|depthwise]… ; without a name everything is run.
+// Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|convolution|depthwise|winograd]… ; without a name everything
+// is run.
 #include <fmt/core.h>
 
 #include <string_view>
@@ -8,6 +9,7 @@
 #include "kernels/convolution.h"
 #include "kernels/depthwise.h"
 #include "kernels/gemm.h"
+#include "kernels/winograd.h"
 
 namespace selkie::kernels::bench {
 namespace {
@@ -169,12 +171,57 @@ void depthwises(const Bench& bench) {
   depthwise(bench, square(14, 480, 480, 7, 1));
 }
 
+// GFLOP/s are those of the direct sum, so that ratios to "conv" are ratios of times.
+void winograd(const Bench& bench, const ConvolutionShape& shape) {
+  std::vector<float> input = random_floats(shape.input[1] * shape.input[2] * shape.input_channels, 1);
+  std::vector<float> weights = random_floats(shape.output_channels * shape.input_channels * 9, 2);
+  std::vector<float> bias = random_floats(shape.output_channels, 3);
+  Aligned transformed(winograd_weight_elements(bench.table, shape));
+  winograd_transform_weights(bench.table, shape, weights.data(), transformed.data());
+  int64_t outputs = shape.output_pixels() * shape.output_channels;
+  Aligned output(static_cast<size_t>(outputs));
+  Convolution problem{.shape = shape,
+                      .input = input.data(),
+                      .input_pixel_stride = shape.input_channels,
+                      .packed_weights = transformed.data(),
+                      .bias = bias.data(),
+                      .output = output.data(),
+                      .output_pixel_stride = shape.output_channels};
+  WinogradPlan plan = plan_winograd(bench.table, problem, 1);
+  Aligned scratch(plan.scratch_bytes / 4);
+  double seconds = best_of_tasks(
+      plan.tasks, [&](int64_t task) { run_winograd(bench.table, problem, plan, task, task + 1, scratch.data()); });
+  bench.report(fmt::format("winograd {}{}", text(shape), winograd_wins(bench.table, shape) ? "" : " (not chosen)"),
+               18.0 * static_cast<double>(outputs * shape.input_channels),
+               4.0 * static_cast<double>(outputs) + 4.0 * static_cast<double>(input.size()), seconds);
+}
+
+void winograds(const Bench& bench) {
+  for (auto [size, channels] : {std::pair<int64_t, int64_t>{56, 64},
+                                {28, 128},
+                                {14, 256},
+                                {7, 512},
+                                {80, 64},
+                                {40, 128},
+                                {20, 256},
+                                {32, 16},
+                                {16, 32},
+                                {8, 64}}) {
+    ConvolutionShape shape = square(size, channels, channels, 3, 1);
+    convolution(bench, shape);
+    winograd(bench, shape);
+  }
+}
+
 struct Section {
   std::string_view name;
   void (*function)(const Bench&);
 };
-constexpr Section sections[] = {
-    {"roofs", roofs}, {"gemm", gemms}, {"convolution", convolutions}, {"depthwise", depthwises}};
+constexpr Section sections[] = {{"roofs", roofs},
+                                {"gemm", gemms},
+                                {"convolution", convolutions},
+                                {"depthwise", depthwises},
+                                {"winograd", winograds}};
 
 int run(int count, char** names) {
   Isa isa = best_isa();

@@ -53,6 +53,27 @@ using DepthwiseFunction = void (*)(const DepthwiseArguments&);
 inline constexpr int most_depthwise_pixels = 8;
 enum DepthwiseKind { any_depthwise, three_by_one, three_by_two, five_by_one, five_by_two, depthwise_kinds };
 
+// A 6x6 tile of the input into its 36 points. Channels are at least the lanes of a vector, here and below.
+struct WinogradInputArguments {
+  const float* const* pixels;  // 36, row by row; zeros where the tile is outside the input
+  int64_t channels;
+  float* to;  // of point 0
+  int64_t point_stride;
+};
+
+// 36 points into a 4x4 tile of the output, of which rows x columns exist.
+struct WinogradOutputArguments {
+  const float* from;  // of point 0
+  int64_t point_stride;
+  int64_t channels;
+  const float* bias;  // or null
+  float* output;      // the tile's first pixel
+  int64_t line_stride;
+  int64_t pixel_stride;
+  int64_t rows;
+  int64_t columns;
+};
+
 struct KernelTable {
   Isa isa;
   const char* name;
@@ -66,6 +87,8 @@ struct KernelTable {
                     int64_t to_stride);
   // By kernel width and stride, whether some taps are outside the input, and pixels - 1.
   DepthwiseFunction depthwise[depthwise_kinds][2][most_depthwise_pixels];
+  void (*winograd_input)(const WinogradInputArguments&);
+  void (*winograd_output)(const WinogradOutputArguments&);
 };
 
 // The sets that this build knows and this processor runs, best last; never empty.

@@ -5,6 +5,7 @@
 #include "kernels/isa/depthwise.h"
 #include "kernels/isa/tile.h"
 #include "kernels/isa/transpose.h"
+#include "kernels/isa/winograd.h"
 
 namespace selkie::kernels {
 namespace {
@@ -41,7 +42,9 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .tile_columns = 2 * lanes,
                    .tiles = {},
                    .transpose = transpose,
-                   .depthwise = {}};
+                   .depthwise = {},
+                   .winograd_input = winograd_input,
+                   .winograd_output = winograd_output};
   set_tiles<1>(made.tiles[0]);
   set_tiles<2>(made.tiles[1]);
   set_depthwise<0, 0>(made.depthwise[any_depthwise]);

@@ -1,0 +1,284 @@
+// Blocks of tiles go through input transform, 36 products and output transform while they are in cache.
+#include "kernels/winograd.h"
+
+#include <cstring>
+
+#include "base/error.h"
+#include "kernels/block.h"
+#include "kernels/gemm.h"
+#include "kernels/tasks.h"
+
+namespace selkie::kernels {
+namespace {
+
+constexpr int64_t points = 36;
+constexpr int64_t tile_outputs = 4;
+
+struct Tiling {
+  int64_t down;
+  int64_t across;
+  int64_t total;
+
+  explicit Tiling(const ConvolutionShape& shape)
+      : down(ceil_divide(shape.output[1], tile_outputs)),
+        across(ceil_divide(shape.output[2], tile_outputs)),
+        total(shape.batch * down * across) {}
+};
+
+// Points lie a cache line more than their size apart, lest powers of two put all 36 into the same cache sets.
+int64_t point_stride(int64_t tiles, int64_t channels) { return tiles * channels + 16; }
+
+struct WinogradScratch {
+  const float** pointers;
+  float* zeros;
+  float* inputs;    // [points][tiles][input channels]
+  float* products;  // [points][tiles][output channels]
+  size_t bytes;
+
+  WinogradScratch(const ConvolutionShape& shape, int64_t tiles, void* base) {
+    Scratch scratch(base);
+    pointers = scratch.take<const float*>(tiles);
+    zeros = scratch.take<float>(shape.input_channels);
+    inputs = scratch.take<float>(points * point_stride(tiles, shape.input_channels));
+    products = scratch.take<float>(points * point_stride(tiles, shape.output_channels));
+    bytes = scratch.used();
+  }
+};
+
+struct TilePlace {
+  int64_t image;
+  int64_t line;   // of the first output pixel
+  int64_t pixel;  // in that line
+
+  TilePlace(const Tiling& tiling, int64_t tile)
+      : image(tile / (tiling.down * tiling.across)),
+        line(tile / tiling.across % tiling.down * tile_outputs),
+        pixel(tile % tiling.across * tile_outputs) {}
+};
+
+class Block36 {
+ public:
+  Block36(const KernelTable& table, const Convolution& convolution, const WinogradPlan& plan,
+          const WinogradScratch& scratch, int64_t task)
+      : table_(table),
+        convolution_(convolution),
+        shape_(convolution.shape),
+        scratch_(scratch),
+        tiling_(convolution.shape),
+        begin_(task * plan.tiles_of_task),
+        tiles_(std::min(plan.tiles_of_task, tiling_.total - begin_)),
+        input_stride_(point_stride(plan.tiles_of_task, shape_.input_channels)),
+        product_stride_(point_stride(plan.tiles_of_task, shape_.output_channels)) {}
+
+  void transform_inputs() const {
+    const float* pixels[points];
+    for (int64_t tile = 0; tile < tiles_; ++tile) {
+      find_pixels(TilePlace(tiling_, begin_ + tile), pixels);
+      table_.winograd_input({.pixels = pixels,
+                             .channels = shape_.input_channels,
+                             .to = scratch_.inputs + tile * shape_.input_channels,
+                             .point_stride = input_stride_});
+    }
+  }
+
+  void multiply() const {
+    int64_t depth = shape_.input_channels;
+    auto weights = static_cast<int64_t>(packed_b_elements(table_, depth, shape_.output_channels));
+    for (int64_t point = 0; point < points; ++point) {
+      const float* a = scratch_.inputs + point * input_stride_;
+      fill_pointers(table_, tiles_, 1, [&](int64_t r, int64_t) { return a + r * depth; }, scratch_.pointers);
+      multiply_block(table_, {.rows = tiles_,
+                              .pointers = scratch_.pointers,
+                              .depth = depth,
+                              .b = {.base = convolution_.packed_weights + point * weights,
+                                    .panel_stride = depth * table_.tile_columns,
+                                    .depth_stride = table_.tile_columns},
+                              .c = scratch_.products + point * product_stride_,
+                              .c_stride = shape_.output_channels,
+                              .column_begin = 0,
+                              .column_end = shape_.output_channels});
+    }
+  }
+
+  void transform_outputs() const {
+    for (int64_t tile = 0; tile < tiles_; ++tile) {
+      TilePlace place(tiling_, begin_ + tile);
+      table_.winograd_output({.from = scratch_.products + tile * shape_.output_channels,
+                              .point_stride = product_stride_,
+                              .channels = shape_.output_channels,
+                              .bias = convolution_.bias,
+                              .output = convolution_.output + pixel_index(place) * convolution_.output_pixel_stride,
+                              .line_stride = shape_.output[2] * convolution_.output_pixel_stride,
+                              .pixel_stride = convolution_.output_pixel_stride,
+                              .rows = std::min(tile_outputs, shape_.output[1] - place.line),
+                              .columns = std::min(tile_outputs, shape_.output[2] - place.pixel)});
+    }
+  }
+
+  // Lines of pixels that the block's tiles cover, one call each.
+  void call_epilogue() const {
+    const Epilogue& epilogue = convolution_.epilogue;
+    if (!epilogue.function) return;
+    for (int64_t tile = 0; tile < tiles_;) {
+      TilePlace place(tiling_, begin_ + tile);
+      int64_t run = std::min(tiles_ - tile, tiling_.across - (begin_ + tile) % tiling_.across);
+      int64_t width = std::min(run * tile_outputs, shape_.output[2] - place.pixel);
+      int64_t lines = std::min(tile_outputs, shape_.output[1] - place.line);
+      for (int64_t line = 0; line < lines; ++line) {
+        int64_t first = pixel_index(place) + line * shape_.output[2];
+        int64_t ranges[] = {first, first + width, 0, shape_.output_channels};
+        epilogue.function(epilogue.buffers, epilogue.sizes, ranges);
+      }
+      tile += run;
+    }
+  }
+
+ private:
+  int64_t pixel_index(const TilePlace& place) const {
+    return (place.image * shape_.output[1] + place.line) * shape_.output[2] + place.pixel;
+  }
+
+  void find_pixels(const TilePlace& place, const float* (&pixels)[points]) const {
+    const float* image =
+        convolution_.input + place.image * shape_.input[1] * shape_.input[2] * convolution_.input_pixel_stride;
+    for (int64_t row = 0; row < 6; ++row) {
+      int64_t line = place.line - shape_.pad[1] + row;
+      bool inside = line >= 0 && line < shape_.input[1];
+      for (int64_t column = 0; column < 6; ++column) {
+        int64_t pixel = place.pixel - shape_.pad[2] + column;
+        pixels[row * 6 + column] = inside && pixel >= 0 && pixel < shape_.input[2]
+                                       ? image + (line * shape_.input[2] + pixel) * convolution_.input_pixel_stride
+                                       : scratch_.zeros;
+      }
+    }
+  }
+
+  const KernelTable& table_;
+  const Convolution& convolution_;
+  const ConvolutionShape& shape_;
+  const WinogradScratch& scratch_;
+  Tiling tiling_;
+  int64_t begin_;
+  int64_t tiles_;
+  int64_t input_stride_;
+  int64_t product_stride_;
+};
+
+// Tiles of one block: its points should stay in the second-level cache, but below a few register tiles of rows the
+// weights are read too often.
+int64_t tiles_of_block(const KernelTable& table, const ConvolutionShape& shape) {
+  int64_t bytes_of_tile = points * 4 * (shape.input_channels + shape.output_channels);
+  int64_t most = std::clamp<int64_t>(cache_sizes().l2 / bytes_of_tile, 4 * table.tile_rows, 16 * table.tile_rows);
+  int64_t total = Tiling(shape).total;
+  int64_t blocks = std::max<int64_t>(1, ceil_divide(total, most));
+  return round_up(ceil_divide(total, blocks), table.tile_rows);
+}
+
+// G g for one column of a 3x3 filter.
+void transform_filter(const double (&g)[3], double (&u)[6]) {
+  u[0] = g[0] / 4;
+  u[1] = -(g[0] + g[1] + g[2]) / 6;
+  u[2] = -(g[0] - g[1] + g[2]) / 6;
+  u[3] = g[0] / 24 + g[1] / 12 + g[2] / 6;
+  u[4] = g[0] / 24 - g[1] / 12 + g[2] / 6;
+  u[5] = g[2];
+}
+
+void transform_filter(const float* filter, double (&u)[6][6]) {
+  double half[6][3];
+  for (int column = 0; column < 3; ++column) {
+    double transformed[6];
+    transform_filter({filter[column], filter[3 + column], filter[6 + column]}, transformed);
+    for (int row = 0; row < 6; ++row) half[row][column] = transformed[row];
+  }
+  for (int row = 0; row < 6; ++row) transform_filter(half[row], u[row]);
+}
+
+}  // namespace
+
+bool winograd_applies(const KernelTable& table, const ConvolutionShape& shape) {
+  const std::array<int64_t, 3> ones = {1, 1, 1};
+  return shape.groups == 1 && shape.kernel == std::array<int64_t, 3>{1, 3, 3} && shape.stride == ones &&
+         shape.dilation == ones && shape.input[0] == 1 && shape.output[0] == 1 && shape.pad[0] == 0 &&
+         shape.input_channels >= table.lanes && shape.output_channels >= table.lanes;
+}
+
+bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape) {
+  if (!winograd_applies(table, shape)) return false;
+  // Cycles of a core with two multiply-add units; the transforms' were counted on one tile and vector; a weight read
+  // from beyond the second-level cache comes at about 4 floats a cycle, from memory at one.
+  constexpr double input_cycles = 130;
+  constexpr double output_cycles = 110;
+  constexpr double memory_weights = 4e6;
+  auto lanes = static_cast<double>(table.lanes);
+  auto channels = static_cast<double>(shape.input_channels);
+  auto filters = static_cast<double>(shape.output_channels);
+  Tiling tiling(shape);
+  auto tiles = static_cast<double>(tiling.total);
+  auto cycles = [&](double rows, double weights, double passes) {
+    double reading = weights / (weights > memory_weights ? 1 : 4) * passes;
+    return std::max(rows * weights / (2 * lanes), reading);
+  };
+  double direct = cycles(static_cast<double>(shape.output_pixels()), 9 * channels * filters, 1);
+  double blocks = static_cast<double>(ceil_divide(tiling.total, std::max<int64_t>(1, tiles_of_block(table, shape))));
+  double transforms = tiles * (channels * input_cycles + filters * output_cycles) / lanes;
+  return transforms + cycles(tiles, 36 * channels * filters, blocks) < 0.95 * direct;
+}
+
+size_t winograd_weight_elements(const KernelTable& table, const ConvolutionShape& shape) {
+  return points * packed_b_elements(table, shape.input_channels, shape.output_channels);
+}
+
+void winograd_transform_weights(const KernelTable& table, const ConvolutionShape& shape, const float* weights,
+                                float* transformed) {
+  size_t elements = packed_b_elements(table, shape.input_channels, shape.output_channels);
+  std::memset(transformed, 0, points * elements * sizeof(float));
+  int64_t width = table.tile_columns;
+  for (int64_t filter = 0; filter < shape.output_channels; ++filter) {
+    for (int64_t channel = 0; channel < shape.input_channels; ++channel) {
+      double u[6][6];
+      transform_filter(weights + (filter * shape.input_channels + channel) * 9, u);
+      float* to = transformed + (filter / width * shape.input_channels + channel) * width + filter % width;
+      for (auto& row : u)
+        for (double value : row) {
+          *to = static_cast<float>(value);
+          to += elements;
+        }
+    }
+  }
+}
+
+WinogradPlan plan_winograd(const KernelTable& table, const Convolution& convolution, int threads) {
+  const ConvolutionShape& shape = convolution.shape;
+  CHECK(winograd_applies(table, shape), "a convolution that Winograd's kernel cannot do");
+  WinogradPlan plan{};
+  int64_t tiles = Tiling(shape).total;
+  if (tiles == 0) return plan;
+  Cut cut = cut_tasks({.rows = tiles,
+                       .columns = shape.output_channels,
+                       .row_step = tiles_of_block(table, shape),
+                       .least_rows = table.tile_rows,
+                       .column_step = shape.output_channels,
+                       .products = points * shape.input_channels,
+                       .threads = threads});
+  plan.tiles_of_task = cut.rows;
+  plan.tasks = ceil_divide(tiles, cut.rows);
+  plan.scratch_bytes = WinogradScratch(shape, plan.tiles_of_task, nullptr).bytes;
+  return plan;
+}
+
+void run_winograd(const KernelTable& table, const Convolution& convolution, const WinogradPlan& plan,
+                  int64_t task_begin, int64_t task_end, void* scratch) {
+  if (task_begin >= task_end) return;
+  WinogradScratch parts(convolution.shape, plan.tiles_of_task, scratch);
+  std::memset(parts.zeros, 0, static_cast<size_t>(convolution.shape.input_channels) * sizeof(float));
+  for (int64_t task = task_begin; task < task_end; ++task) {
+    Block36 block(table, convolution, plan, parts, task);
+    block.transform_inputs();
+    block.multiply();
+    block.transform_outputs();
+    block.call_epilogue();
+  }
+}
+
+}  // namespace selkie::kernels

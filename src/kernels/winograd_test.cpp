@@ -1,0 +1,131 @@
+// Winograd convolutions against nested loops, for every size of image and odd numbers of channels.
+#include "kernels/winograd.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/convolution_reference.h"
+
+namespace selkie::kernels {
+namespace {
+
+using namespace testing;
+
+constexpr float untouched = 12345.0f;
+
+void add_one(void* const* buffers, const int64_t* sizes, const int64_t* ranges) {
+  auto* c = static_cast<float*>(buffers[0]);
+  for (int64_t i = ranges[0]; i < ranges[1]; ++i)
+    for (int64_t j = ranges[2]; j < ranges[3]; ++j) c[i * sizes[0] + j] += 1;
+}
+
+struct Case {
+  ConvolutionShape shape;
+  int64_t gap = 0;  // floats between pixels that belong to something else
+  int threads = 1;
+};
+
+// Rounding is proportional to what the whole tile holds, not to the few products of a pixel at the border; so it is
+// compared with the pixel that has the largest products.
+void compare(const Case& t, const Convolution& convolution, const float* weights, const Guarded& output, double added) {
+  const ConvolutionShape& s = t.shape;
+  std::vector<double> errors;
+  double largest = 1;
+  for (int64_t pixel = 0; pixel < s.output_pixels(); ++pixel) {
+    for (int64_t channel = 0; channel < s.output_channels; ++channel) {
+      Reference want = reference_element(s, convolution.input, convolution.input_pixel_stride, weights,
+                                         convolution.bias, pixel, channel);
+      largest = std::max(largest, want.size);
+      errors.push_back(std::abs(output[pixel * convolution.output_pixel_stride + channel] - want.value - added));
+    }
+    for (int64_t i = 0; i < t.gap && pixel + 1 < s.output_pixels(); ++i)
+      ASSERT_EQ(output[pixel * convolution.output_pixel_stride + s.output_channels + i], untouched);
+  }
+  for (size_t i = 0; i < errors.size(); ++i)
+    ASSERT_LE(errors[i], 5e-6 * largest) << "pixel " << i / static_cast<size_t>(s.output_channels) << " channel "
+                                         << i % static_cast<size_t>(s.output_channels);
+}
+
+void check(const KernelTable& table, const Case& t, Random& random) {
+  const ConvolutionShape& s = t.shape;
+  SCOPED_TRACE(fmt::format("{} batch {} channels {} -> {} input {}x{} output {}x{} pad {} {} threads {}", table.name,
+                           s.batch, s.input_channels, s.output_channels, s.input[1], s.input[2], s.output[1],
+                           s.output[2], s.pad[1], s.pad[2], t.threads));
+  ASSERT_TRUE(winograd_applies(table, s));
+  int64_t input_stride = s.input_channels + t.gap;
+  int64_t output_stride = s.output_channels + t.gap;
+  int64_t input_pixels = s.batch * s.input[1] * s.input[2];
+  Guarded input(input_pixels == 0 ? 0 : input_pixels * input_stride - t.gap, random);
+  Guarded weights(s.output_channels * s.input_channels * 9, random);
+  Guarded bias(s.output_channels, random);
+  Guarded output(s.output_pixels() == 0 ? 0 : s.output_pixels() * output_stride - t.gap);
+  output.fill(untouched);
+  Guarded transformed(static_cast<int64_t>(winograd_weight_elements(table, s)));
+  winograd_transform_weights(table, s, weights.data(), transformed.data());
+  void* buffers[] = {output.data()};
+  int64_t sizes[] = {output_stride};
+  bool epilogue = t.threads > 1;
+  Convolution convolution{.shape = s,
+                          .input = input.data(),
+                          .input_pixel_stride = input_stride,
+                          .packed_weights = transformed.data(),
+                          .bias = t.gap ? nullptr : bias.data(),
+                          .output = output.data(),
+                          .output_pixel_stride = output_stride,
+                          .epilogue = {.function = epilogue ? add_one : nullptr, .buffers = buffers, .sizes = sizes}};
+  WinogradPlan plan = plan_winograd(table, convolution, t.threads);
+  for (int64_t task = plan.tasks; task-- > 0;) {
+    TestScratch scratch(plan.scratch_bytes);
+    run_winograd(table, convolution, plan, task, task + 1, scratch.data());
+  }
+  compare(t, convolution, weights.data(), output, epilogue ? 1 : 0);
+}
+
+Case image(int64_t height, int64_t width, int64_t channels, int64_t filters, int64_t pad) {
+  Case t{.shape = {.input_channels = channels,
+                   .output_channels = filters,
+                   .input = {1, height, width},
+                   .kernel = {1, 3, 3},
+                   .pad = {0, pad, pad}}};
+  set_output(t.shape, {0, pad, pad});
+  return t;
+}
+
+TEST(Winograd, EverySizeOfImage) {
+  Random random(21);
+  for (const KernelTable* table : tested_tables())
+    for (int64_t height = 0; height <= 9; ++height)
+      for (int64_t width = 0; width <= 13; ++width) check(*table, image(height, width, 17, 21, 1), random);
+}
+
+TEST(Winograd, RandomShapes) {
+  Random random(22);
+  for (int i = 0; i < 120; ++i) {
+    Case t =
+        image(pick(random, 1, 24), pick(random, 1, 24), pick(random, 16, 70), pick(random, 16, 70), pick(random, 0, 3));
+    t.shape.batch = pick(random, 1, 3);
+    t.gap = pick(random, 0, 2);
+    t.threads = static_cast<int>(pick(random, 1, 4));
+    for (const KernelTable* table : tested_tables()) check(*table, t, random);
+  }
+}
+
+TEST(Winograd, OnlyWhereItApplies) {
+  const KernelTable& kernels = table(best_isa());
+  ConvolutionShape fits = image(56, 56, 64, 64, 1).shape;
+  EXPECT_TRUE(winograd_applies(kernels, fits));
+  EXPECT_TRUE(winograd_wins(kernels, fits));
+  ConvolutionShape strided = fits;
+  strided.stride = {1, 2, 2};
+  EXPECT_FALSE(winograd_applies(kernels, strided));
+  ConvolutionShape dilated = fits;
+  dilated.dilation = {1, 2, 2};
+  EXPECT_FALSE(winograd_applies(kernels, dilated));
+  ConvolutionShape grouped = fits;
+  grouped.groups = 2;
+  EXPECT_FALSE(winograd_applies(kernels, grouped));
+  EXPECT_FALSE(winograd_applies(kernels, image(56, 56, 3, 64, 1).shape));
+  EXPECT_FALSE(winograd_wins(kernels, image(1, 1, 512, 512, 1).shape));
+}
+
+}  // namespace
+}  // namespace selkie::kernels
