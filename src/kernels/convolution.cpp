@@ -110,13 +110,18 @@ class Rows {
   // Pointers to kernel rows, whose taps are read as one.
   void fill_joined(int64_t rows) {
     float* border = scratch_.borders;
+    std::array<int64_t, 3> kernel = {0, 0, 0};
+    int64_t last_tap = 0;
+    int64_t offset = 0;
     auto row = [&](int64_t r, int64_t tap) -> const float* {
-      std::array<int64_t, 3> kernel = {tap / shape_.kernel[1], tap % shape_.kernel[1], 0};
+      if (tap != last_tap) {
+        kernel = {tap / shape_.kernel[1], tap % shape_.kernel[1], 0};
+        offset = tap_offset(kernel);
+        last_tap = tap;
+      }
       const Window& window = scratch_.windows[r];
-      if (window.inside) return window.image + window.offset + tap_offset(kernel);
-      if (!reads_input(window, kernel, 2)) return scratch_.zeros;
-      if (window.begin[2] >= 0 && window.begin[2] + shape_.kernel[2] <= shape_.input[2])
-        return window.image + window.offset + tap_offset(kernel);
+      if (!window.inside && !reads_input(window, kernel, 2)) return scratch_.zeros;
+      if (window.inside || is_inside(window.begin[2], 2)) return window.image + window.offset + offset;
       const float* copied = border;
       border = copy_border(window, kernel, border);
       return copied;

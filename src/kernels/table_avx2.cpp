@@ -5,6 +5,6 @@
 #include "kernels/isa/table.h"
 
 namespace selkie::kernels {
-extern const KernelTable avx2_table = make_table(Isa::avx2, "avx2");
+extern constinit const KernelTable avx2_table = make_table(Isa::avx2, "avx2");
 }
 #endif

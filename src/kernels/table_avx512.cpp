@@ -5,6 +5,6 @@
 #include "kernels/isa/table.h"
 
 namespace selkie::kernels {
-extern const KernelTable avx512_table = make_table(Isa::avx512, "avx512");
+extern constinit const KernelTable avx512_table = make_table(Isa::avx512, "avx512");
 }
 #endif

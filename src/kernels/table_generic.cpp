@@ -9,5 +9,5 @@
 #include "kernels/isa/table.h"
 
 namespace selkie::kernels {
-extern const KernelTable generic_table = make_table(Isa::generic, "generic");
+extern constinit const KernelTable generic_table = make_table(Isa::generic, "generic");
 }

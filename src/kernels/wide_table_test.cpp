@@ -5,5 +5,5 @@
 #include "kernels/isa/table.h"
 
 namespace selkie::kernels {
-extern const KernelTable wide_table = make_table(Isa::generic, "wide");
+extern constinit const KernelTable wide_table = make_table(Isa::generic, "wide");
 }
