@@ -74,7 +74,7 @@ Value operator&(Value a, Value b) {
   return binary(Op::bit_and, a, b);
 }
 Value operator|(Value a, Value b) { return binary(Op::bit_or, a, b); }
-Value operator!(Value a) { return a == like(a, 0); }
+Value logical_not(Value a) { return a == like(a, 0); }
 
 Value operator+(Value a, double b) { return a + like(a, b); }
 Value operator-(Value a, double b) { return a - like(a, b); }
@@ -103,7 +103,7 @@ Value floordiv(Value a, Value b) {
   if (Value v = symbolic(a, b, [](auto x, auto y) { return sym::floordiv(x, y); })) return v;
   Value quotient = a / b;
   Value rest = a - quotient * b;
-  Value differs = (!(rest == like(rest, 0))) & ((rest < 0.0) == (like(b, 0) <= b));
+  Value differs = logical_not(rest == like(rest, 0)) & ((rest < 0.0) == (like(b, 0) <= b));
   return select(differs, quotient - 1, quotient);
 }
 Value mod(Value a, Value b) {

@@ -43,7 +43,7 @@ Value operator<=(Value a, Value b);
 Value operator==(Value a, Value b);
 Value operator&(Value a, Value b);
 Value operator|(Value a, Value b);
-Value operator!(Value a);
+Value logical_not(Value a);
 // With a number of the other operand's dtype.
 Value operator+(Value a, double b);
 Value operator-(Value a, double b);

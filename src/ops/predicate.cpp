@@ -75,7 +75,7 @@ OpDef logical_not() {
     e.set(0, map_elements<uint64_t>(e.tensor(0), DType::boolean, [](uint64_t v) { return v ^ 1; }));
   };
   op.lower = [](LowerContext& c) {
-    lower_elementwise(c, [](const LowerContext&, std::span<const kir::Value> x) { return !x[0]; });
+    lower_elementwise(c, [](const LowerContext&, std::span<const kir::Value> x) { return logical_not(x[0]); });
   };
   op.samples = {{"$(bool[2]{true, false})", "bool[2]{false, true}"}, {"$(f32[2])", "error: must be one of"}};
   return op;
