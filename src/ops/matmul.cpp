@@ -11,7 +11,7 @@ constexpr TypeVar type{"T", dtypes::floats | DTypeSet{DType::i32, DType::i64, DT
 
 // Leading dims, and strides over them in matrices, of an operand that broadcasts to `batch`.
 SymDims matrix_strides(const LowerContext& c, const SymDims& dims, const SymDims& batch) {
-  size_t own = dims.size() > 2 ? dims.size() - 2 : 0;
+  size_t own = std::min(dims.size() > 2 ? dims.size() - 2 : 0, batch.size());
   SymDims strides(batch.size(), c.constant(0));
   sym::Expr stride = c.constant(1);
   for (size_t i = own; i-- > 0;) {

@@ -106,8 +106,10 @@ class Context::Machine {
 
   void bind_constants() {
     for (size_t i = 0; i < values_.size(); ++i)
-      if (program_.registers[i].storage == Storage::constant)
-        set_host(static_cast<Register>(i), program_.constants[program_.registers[i].constant]);
+      if (program_.registers[i].storage == Storage::constant) {
+        const Tensor& constant = program_.constants[program_.registers[i].constant];
+        values_[i] = {.data = const_cast<std::byte*>(constant.bytes()), .host = constant};
+      }
   }
 
   void bind_inputs(std::span<const HostValue> inputs) {
@@ -135,7 +137,7 @@ class Context::Machine {
       CHECK(tensor.dims().size() == info.dims.size() && tensor.dtype() == info.dtype, "register {} is given {}",
             info.name, value.describe());
       for (size_t i = 0; i < info.dims.size(); ++i)
-        if (info.storage != Storage::constant) slots_[info.dims[i]] = tensor.dims()[i];
+        slots_[info.dims[i]] = tensor.dims()[i];
       values_[r].data = const_cast<std::byte*>(tensor.bytes());
     }
     values_[r].host = std::move(value);
