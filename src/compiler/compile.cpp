@@ -400,6 +400,7 @@ void Emitter::emit_host(const Node& node) {
   HostNode host{.node = &node, .captured = {}};
   program::HostCall call{.operands = {}, .results = {}, .symbols = {}, .node = node.source,
                          .why = stitcher_.refusal(node)};
+  if (call.why.empty()) call.why = "a size is not known before it runs";
   for (const Value* operand : node.operands)
     call.operands.push_back(operand == nullptr ? program::no_register : register_of(*operand));
   auto capture = [&](const Value* value) {

@@ -50,10 +50,14 @@ void load_code(const std::vector<kir::Kernel>& kernels, int threads, runtime::Ex
 
 }  // namespace
 
+compiler::Compiled compile(ir::Module& module) {
+  for (std::string_view name : pipeline) passes::run_pass(*passes::find_pass(name), module);
+  analysis::Rdp rdp(module);
+  return compiler::compile(module, rdp);
+}
+
 Built build(std::shared_ptr<ir::Module> module, const Options& options) {
-  for (std::string_view name : pipeline) passes::run_pass(*passes::find_pass(name), *module);
-  analysis::Rdp rdp(*module);
-  compiler::Compiled compiled = compiler::compile(*module, rdp);
+  compiler::Compiled compiled = compile(*module);
   auto executable = std::make_shared<runtime::Executable>();
   Built built{.nodes = compiled.nodes,
               .kernels = compiled.program.launches.size() + compiled.program.products.size(),

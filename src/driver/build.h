@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "compiler/compile.h"
 #include "ir/module.h"
 #include "runtime/context.h"
 
@@ -20,6 +21,9 @@ struct Built {
   size_t kernels = 0;
   size_t host_calls = 0;
 };
+
+// What a model compiles to, without machine code: the module is rewritten.
+compiler::Compiled compile(ir::Module& module);
 
 // The module is rewritten, and kept for the operators that run on the host.
 Built build(std::shared_ptr<ir::Module> module, const Options& options = {});

@@ -14,6 +14,7 @@ namespace selkie::cli {
 using Action = std::function<int()>;
 
 void add_check(CLI::App& app, Action& action);
+void add_disasm(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action);
 void add_opt(CLI::App& app, Action& action);

@@ -1,8 +1,10 @@
 // selkie explain: what is known of a model's shapes before it runs, and why.
 #include <fstream>
+#include <map>
 
 #include "analysis/report.h"
 #include "commands.h"
+#include "driver/build.h"
 
 namespace selkie::cli {
 namespace {
@@ -54,6 +56,19 @@ int explain_node(const analysis::Report& report, const analysis::Rdp& rdp, const
   return 0;
 }
 
+// What the model compiles to, and what has no kernel and why.
+void print_steps(const std::string& model) {
+  auto module = load_model(model);
+  compiler::Compiled compiled = driver::compile(*module);
+  const program::Program& p = compiled.program;
+  fmt::print("target cpu: {} nodes after the passes run as {} kernels, {} matrix products and {} host calls\n",
+             compiled.nodes, p.launches.size(), p.products.size(), p.host_calls.size());
+  std::map<std::string, int> reasons;
+  for (size_t i = 0; i < p.host_calls.size(); ++i)
+    ++reasons[fmt::format("{}: {}", compiled.host_nodes[i].node->op->name, p.host_calls[i].why)];
+  for (const auto& [reason, count] : reasons) fmt::print("  host {:3} × {}\n", count, reason);
+}
+
 int explain(const Options& options) {
   auto module = load_model(options.model);
   for (const std::string& text : options.dims) add_dims(module->main(), text);
@@ -68,6 +83,7 @@ int explain(const Options& options) {
   }
   if (!options.dot.empty() || !options.html.empty()) return 0;
   fmt::print("{}", analysis::summary_text(report, rdp));
+  if (options.dims.empty()) print_steps(options.model);
   if (!options.summary) fmt::print("{}", analysis::table_text(report));
   return 0;
 }

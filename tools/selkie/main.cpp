@@ -45,6 +45,7 @@ int run(int argc, char** argv) {
   add_run(app, action);
   add_verify(app, action);
   add_check(app, action);
+  add_disasm(app, action);
   add_explain(app, action);
   add_opt(app, action);
   add_ops(app, action);

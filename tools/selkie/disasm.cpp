@@ -1,0 +1,28 @@
+// selkie disasm: the program that a model compiles to, as text, with its kernels.
+#include "commands.h"
+#include "driver/build.h"
+
+namespace selkie::cli {
+namespace {
+
+int disasm(const std::string& model, bool kernels) {
+  auto module = load_model(model);
+  compiler::Compiled compiled = driver::compile(*module);
+  fmt::print("{}", program::disassemble(compiled.program));
+  if (kernels)
+    for (const kir::Kernel& kernel : compiled.kernels) fmt::print("\n{}", kir::print(kernel));
+  return 0;
+}
+
+}  // namespace
+
+void add_disasm(CLI::App& app, Action& action) {
+  auto model = std::make_shared<std::string>();
+  auto kernels = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("disasm", "Print the program that a model compiles to");
+  command->add_option("MODEL", *model, "An ONNX model, or text IR (.sk)")->required();
+  command->add_flag("--kernels", *kernels, "Print the kernels, too, in the kernel IR");
+  command->callback([=, &action] { action = [=] { return disasm(*model, *kernels); }; });
+}
+
+}  // namespace selkie::cli
