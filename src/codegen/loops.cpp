@@ -39,9 +39,8 @@ class LoopShaper {
   // The loop that a block ends in, which is that over the output; what is before it are reductions.
   static Statement* nest(Block& block) {
     if (block.empty() || !is_loop(block.back())) return nullptr;
-    bool reduction = std::ranges::any_of(block.back().body, [](const Statement& s) {
-      return s.kind == Statement::Kind::accumulate;
-    });
+    bool reduction = std::ranges::any_of(block.back().body,
+                                         [](const Statement& s) { return s.kind == Statement::Kind::accumulate; });
     return reduction ? nullptr : &block.back();
   }
 

@@ -39,9 +39,8 @@ class Emitter {
     entry_checks();
     out_.nodes = main_.body.nodes.size();
     find_computable();
-    plan::FusionRules rules{
-        .has_kernel = [&](const Node& node) { return computable_.contains(&node); },
-        .fits = [&](const Value& stored, const auto& inlined) { return fits(stored, inlined); }};
+    plan::FusionRules rules{.has_kernel = [&](const Node& node) { return computable_.contains(&node); },
+                            .fits = [&](const Value& stored, const auto& inlined) { return fits(stored, inlined); }};
     for (const plan::Step& step : plan::form_steps(main_.body, rules)) {
       emit(step);
       flush_checks();
@@ -398,8 +397,8 @@ void Emitter::emit_kernel(const Value& stored, codegen::StitchedKernel stitched,
 
 void Emitter::emit_host(const Node& node) {
   HostNode host{.node = &node, .captured = {}};
-  program::HostCall call{.operands = {}, .results = {}, .symbols = {}, .node = node.source,
-                         .why = stitcher_.refusal(node)};
+  program::HostCall call{
+      .operands = {}, .results = {}, .symbols = {}, .node = node.source, .why = stitcher_.refusal(node)};
   if (call.why.empty()) call.why = "a size is not known before it runs";
   for (const Value* operand : node.operands)
     call.operands.push_back(operand == nullptr ? program::no_register : register_of(*operand));
@@ -492,7 +491,8 @@ void Emitter::assemble() {
   // Releases move what comes after them, so lifetimes are counted in the code without them, then mapped.
   std::vector<std::vector<Register>> released(code.size() + 1);
   for (Register r = 0; r < used.size(); ++r)
-    if (program().registers[r].storage == Storage::heap && used[r].first != UINT32_MAX) released[used[r].second].push_back(r);
+    if (program().registers[r].storage == Storage::heap && used[r].first != UINT32_MAX)
+      released[used[r].second].push_back(r);
   std::vector<uint32_t> place(code.size() + 1);
   for (size_t i = 0; i < code.size(); ++i) {
     place[i] = static_cast<uint32_t>(program().code.size());

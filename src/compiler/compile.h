@@ -16,7 +16,7 @@ struct HostNode {
 
 struct Compiled {
   program::Program program;
-  std::vector<kir::Kernel> kernels;   // in the order of the program's
+  std::vector<kir::Kernel> kernels;  // in the order of the program's
   std::vector<HostNode> host_nodes;  // in the order of its host calls
   size_t nodes = 0;                  // of @main before fusion
 };

@@ -19,8 +19,8 @@ constexpr std::string_view pipeline[] = {"fold_constants",   "dead_arms",       
 runtime::HostFunction host_function(std::shared_ptr<const ir::Module> module, const compiler::HostNode& host) {
   std::vector<const ir::Value*> values(host.node->operands.begin(), host.node->operands.end());
   values.insert(values.end(), host.captured.begin(), host.captured.end());
-  return [module = std::move(module), node = host.node, values = std::move(values)](
-             const runtime::HostArguments& arguments) {
+  return [module = std::move(module), node = host.node,
+          values = std::move(values)](const runtime::HostArguments& arguments) {
     std::vector<std::pair<const ir::Value*, HostValue>> outside;
     for (size_t i = 0; i < values.size(); ++i)
       if (values[i] != nullptr) outside.emplace_back(values[i], arguments.operands[i]);

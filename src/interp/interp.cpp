@@ -215,8 +215,7 @@ class Evaluator final : public ir::EvalServices {
 
 std::vector<HostValue> run_node(const ir::Module& module, const ir::Node& node,
                                 const std::vector<std::pair<const ir::Value*, HostValue>>& outside,
-                                std::span<const std::pair<std::string_view, int64_t>> symbols,
-                                const Options& options) {
+                                std::span<const std::pair<std::string_view, int64_t>> symbols, const Options& options) {
   std::vector<Binding> bindings;
   for (const auto& [name, value] : symbols)
     bindings.push_back({.symbol = const_cast<ir::Module&>(module).symbols().symbol(name), .value = value});

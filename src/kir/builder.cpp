@@ -128,9 +128,7 @@ ExprId Builder::intern(Expr e) {
   return at->second;
 }
 
-Value Builder::integer(sym::Expr e) {
-  return {this, intern({.op = Op::integer, .dtype = DType::i64, .integer = e})};
-}
+Value Builder::integer(sym::Expr e) { return {this, intern({.op = Op::integer, .dtype = DType::i64, .integer = e})}; }
 
 Value Builder::number(DType dtype, double value) {
   if (dtype == DType::i64) return integer(static_cast<int64_t>(value));

@@ -144,8 +144,7 @@ void lower_rms(LowerContext& c) {
   DType dtype = compute_dtype(c.dtype(0));
   c.define(0, [&c, dtype](const Index& at) {
     kir::Value square = mean_over(c, normalised(c, dtype), dtype, at, [](kir::Value x) { return x * x; });
-    kir::Value factor =
-        c.builder().hoist(1.0 / unary(kir::Op::sqrt, square + double{c.attr_float("epsilon")}));
+    kir::Value factor = c.builder().hoist(1.0 / unary(kir::Op::sqrt, square + double{c.attr_float("epsilon")}));
     return cast(cast(c.operand(0, at), dtype) * factor * parameter(c, 1, at, dtype), c.result_dtype());
   });
 }

@@ -29,9 +29,8 @@ void lower_product(LowerContext& c) {
   const SymDims& a = *c.dims(0);
   const SymDims& b = *c.dims(1);
   const SymDims& y = c.result_dims();
-  ir::ProductForm form{.m = a.size() > 1 ? a[a.size() - 2] : c.constant(1),
-                       .n = b.size() > 1 ? b.back() : c.constant(1),
-                       .k = a.back()};
+  ir::ProductForm form{
+      .m = a.size() > 1 ? a[a.size() - 2] : c.constant(1), .n = b.size() > 1 ? b.back() : c.constant(1), .k = a.back()};
   size_t matrix = (a.size() > 1) + (b.size() > 1);
   form.batch.assign(y.begin(), y.end() - static_cast<std::ptrdiff_t>(matrix));
   if (b.size() <= 2) {  // one matrix for all: more rows instead of a batch

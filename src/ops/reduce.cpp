@@ -276,8 +276,7 @@ Value reduced_element(const Row& row, const LowerContext& c, const std::vector<b
 void lower(const Row& row, LowerContext& c) {
   std::optional<std::vector<bool>> reduced = reduced_axes(c, c.rank(0));
   if (!reduced) c.refuse("the axes are not known before the run");
-  if (!is_float(c.dtype(0)) && row.name != "reduce_sum" && row.name != "reduce_prod")
-    c.refuse("of integers");
+  if (!is_float(c.dtype(0)) && row.name != "reduce_sum" && row.name != "reduce_prod") c.refuse("of integers");
   c.define(0, [&c, row, reduced = *reduced](const Index& at) {
     return cast(reduced_element(row, c, reduced, at), c.result_dtype());
   });

@@ -1,6 +1,6 @@
 // Softmax, LogSoftmax and Hardmax along one axis.
-#include "ops/support/lower.h"
 #include "ops/support/softmax.h"
+#include "ops/support/lower.h"
 
 #include <cmath>
 

@@ -143,8 +143,7 @@ const std::map<std::string_view, Kernel>& kernels() {
       {"reciprocal", [](Value x, Params) { return 1.0 / x; }},
       {"relu", [](Value x, Params) { return max(x, zero(x)); }},
       {"round", plain<kir::Op::round>},
-      {"selu",
-       [](Value x, Params p) { return select(zero(x) < x, x, exp_minus_1(x) * double{p[0]}) * double{p[1]}; }},
+      {"selu", [](Value x, Params p) { return select(zero(x) < x, x, exp_minus_1(x) * double{p[0]}) * double{p[1]}; }},
       {"sigmoid", plain<kir::Op::sigmoid>},
       {"sign",
        [](Value x, Params) {

@@ -10,8 +10,8 @@ namespace selkie::plan {
 
 // A step of a region, in the order in which it runs.
 struct Step {
-  const ir::Node* node;                  // the last one
-  const ir::Value* stored = nullptr;     // computed by one kernel, with the nodes that are inlined; null: not a kernel
+  const ir::Node* node;               // the last one
+  const ir::Value* stored = nullptr;  // computed by one kernel, with the nodes that are inlined; null: not a kernel
   std::set<const ir::Node*> inlined = {};  // `node` and those that it computes on the way
 };
 

@@ -58,7 +58,8 @@ std::string text(const Program& p, const Instruction& i) {
 }  // namespace
 
 std::string disassemble(const Program& p) {
-  std::string out = fmt::format("# {} registers, {} sizes, {} kernels\n", p.registers.size(), p.slots, p.kernels.size());
+  std::string out =
+      fmt::format("# {} registers, {} sizes, {} kernels\n", p.registers.size(), p.slots, p.kernels.size());
   for (size_t i = 0; i < p.registers.size(); ++i) {
     const RegisterInfo& r = p.registers[i];
     out += fmt::format("r{}: {} {}[{}] {}\n", i, storage_names[static_cast<size_t>(r.storage)],

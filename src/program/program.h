@@ -98,15 +98,15 @@ struct Bind {
 };
 
 enum class Opcode : uint8_t {
-  sizes,    // size steps a … b − 1
-  check,    // check a
+  sizes,          // size steps a … b − 1
+  check,          // check a
   check_indices,  // index check a
-  launch,   // launch a
-  product,  // matrix product a
-  host,     // host call a
-  bind,     // bind a
-  allocate, // heap memory for register a, as its dims say
-  release,  // register a is not used any more
+  launch,         // launch a
+  product,        // matrix product a
+  host,           // host call a
+  bind,           // bind a
+  allocate,       // heap memory for register a, as its dims say
+  release,        // register a is not used any more
 };
 
 struct Instruction {

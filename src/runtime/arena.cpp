@@ -11,8 +11,7 @@ ArenaPlan plan_arena(std::span<const Lifetime> tensors) {
   ArenaPlan plan{.offsets = std::vector<int64_t>(tensors.size()), .bytes = 0};
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return tensors[a].bytes > tensors[b].bytes; });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return tensors[a].bytes > tensors[b].bytes; });
   struct Placed {
     int64_t offset, end;
     uint32_t first, last;

@@ -136,8 +136,7 @@ class Context::Machine {
       const Tensor& tensor = value.tensor();
       CHECK(tensor.dims().size() == info.dims.size() && tensor.dtype() == info.dtype, "register {} is given {}",
             info.name, value.describe());
-      for (size_t i = 0; i < info.dims.size(); ++i)
-        slots_[info.dims[i]] = tensor.dims()[i];
+      for (size_t i = 0; i < info.dims.size(); ++i) slots_[info.dims[i]] = tensor.dims()[i];
       values_[r].data = const_cast<std::byte*>(tensor.bytes());
     }
     values_[r].host = std::move(value);
@@ -318,8 +317,7 @@ class Context::Machine {
     std::vector<std::pair<std::string_view, int64_t>> symbols;
     for (const auto& [name, slot] : call.symbols) symbols.emplace_back(name, slots_[slot]);
     ++statistics_.host_calls;
-    std::vector<HostValue> results =
-        executable_->host_functions[index]({.operands = operands, .symbols = symbols});
+    std::vector<HostValue> results = executable_->host_functions[index]({.operands = operands, .symbols = symbols});
     for (size_t i = 0; i < call.results.size() && i < results.size(); ++i)
       if (call.results[i] != no_register) set_host(call.results[i], detached(std::move(results[i])));
   }

@@ -126,7 +126,8 @@ TEST(CpuOperators, SamplesAgree) {
         const Tensor& tensor = inputs[i].tensor();
         ir::SymDims dims;
         for (int64_t d : tensor.dims())
-          dims.push_back(is_float(tensor.dtype()) && d > 1 ? module->symbols().fresh("d") : module->symbols().constant(d));
+          dims.push_back(is_float(tensor.dtype()) && d > 1 ? module->symbols().fresh("d")
+                                                           : module->symbols().constant(d));
         parameters[i]->type = ir::Type::tensor(tensor.dtype(), std::move(dims));
       }
       driver::Built built = driver::build(module, {});

@@ -46,10 +46,9 @@ void check_run(const RandomProgram& program, const analysis::Rdp& rdp, std::vect
     ++totals.refused;
     return;
   }
-  bool own_check =
-      std::ranges::any_of(rdp.region(program.module->main().body).checks, [&](const analysis::Check& check) {
-        return !check.why.empty() && refusal.find(check.why) != std::string::npos;
-      });
+  bool own_check = std::ranges::any_of(
+      rdp.region(program.module->main().body).checks,
+      [&](const analysis::Check& check) { return !check.why.empty() && refusal.find(check.why) != std::string::npos; });
   EXPECT_TRUE(refusal.empty() || own_check) << "refused a run that succeeds: " << refusal << "\n"
                                             << describe(program, seed);
   if (!refusal.empty() || !claims.refusal().empty()) return;

@@ -143,8 +143,7 @@ int run(const Options& options) {
   std::string how_it_ran = "reference evaluator";
   if (options.target != "ref") {
     CpuRun compiled(module, options.target == "cpu-checked");
-    double compile_ms =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    double compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     start = std::chrono::steady_clock::now();
     outputs = compiled.run(std::move(inputs));
     how_it_ran = fmt::format("compiled in {:.1f} ms: {} nodes as {} kernels and {} host calls", compile_ms,
@@ -183,7 +182,10 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("-i,--input", options->inputs,
                       "NAME=FILE.npy, FILE.pb, random:2x3, zeros:2x3, ones:2x3, value:3 or value:1,2,3");
   command->add_option("-o,--output", options->output, "Folder to write the outputs to, as .npy (or .pb)");
-  command->add_option("--target", options->target, "ref, cpu, or cpu-checked: kernels interpreted with every access checked")->capture_default_str();
+  command
+      ->add_option("--target", options->target,
+                   "ref, cpu, or cpu-checked: kernels interpreted with every access checked")
+      ->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs and random operators")->capture_default_str();
   command->add_option("--memory-limit", options->memory_limit,
                       "Bytes that tensors may hold together (default: four fifths of the machine's)");

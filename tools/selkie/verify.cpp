@@ -190,7 +190,10 @@ void add_verify(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("verify", "Run ONNX test cases and compare their outputs");
   command->add_option("PATH", options->paths, "Folders with model.onnx and test_data_set_*/, at any depth")->required();
-  command->add_option("--target", options->target, "ref, cpu, or cpu-checked: kernels interpreted with every access checked")->capture_default_str();
+  command
+      ->add_option("--target", options->target,
+                   "ref, cpu, or cpu-checked: kernels interpreted with every access checked")
+      ->capture_default_str();
   command->add_option("--rtol", options->tolerance.rtol, "Relative tolerance")->capture_default_str();
   command->add_option("--atol", options->tolerance.atol, "Absolute tolerance")->capture_default_str();
   command->add_option("-j,--jobs", options->jobs, "Cases to run at a time (default: one per core)");

@@ -116,5 +116,4 @@ void lower_reorganized(LowerContext& c);
 // Whether an integer operand is known to hold no 0, by which kernels could not divide with an error.
 bool divides_safely(const LowerContext& c, size_t operand);
 
-
 }  // namespace selkie::ops
