@@ -176,11 +176,16 @@ kir::Value Stitcher::Stitching::compute(const Value& value, const Index& at) {
   return computed;
 }
 
-// Whether so many runs of a reduction are no more than the value has elements.
+// Whether so many runs of a reduction are no more than the value has elements: each loop is over a dim of its own.
 bool Stitcher::Stitching::at_most_once(const Value& value, const std::vector<sym::Expr>& loops) {
-  sym::Expr runs = builder_.symbols().constant(1);
-  for (sym::Expr extent : loops) runs = runs * extent;
-  return owner_.facts_of(*value.node).prove_less_equal(runs, elements(value)) == sym::Truth::yes;
+  const sym::Facts& facts = owner_.facts_of(*value.node);
+  ir::SymDims dims = dims_of(value);
+  return std::ranges::all_of(loops, [&](sym::Expr extent) {
+    auto at = std::ranges::find_if(dims, [&](sym::Expr d) { return facts.prove_equal(d, extent) == sym::Truth::yes; });
+    if (at == dims.end()) return false;
+    dims.erase(at);
+    return true;
+  });
 }
 
 sym::Expr Stitcher::Stitching::elements(const Value& value) {
@@ -227,7 +232,8 @@ std::optional<StitchedKernel> Stitcher::Stitching::run(const Value& root, bool v
       builder_.add_buffer("y", owner_.rdp_.known(root).type.dtype, kir::Buffer::Role::output, elements(root));
   Index at;
   nest(root, output, at, vectorised);
-  if (builder_.reduces_in_vector_loop() || repeats_) return std::nullopt;
+  bool alone = inlined_.size() == 1;  // then there is no other way
+  if (builder_.reduces_in_vector_loop() || (repeats_ && !alone)) return std::nullopt;
   std::vector<IndexCheck> checks;
   for (const auto& [node, lowered] : lowered_)
     for (const auto& check : lowered.context->index_checks()) {

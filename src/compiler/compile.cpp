@@ -90,6 +90,7 @@ class Emitter {
   std::set<const Node*> computable_;
   std::vector<analysis::Check> later_checks_;
   size_t entry_check_count_ = 0;
+  std::map<std::string, uint32_t> kernels_by_text_;
   std::vector<Instruction> code_;
   std::vector<Instruction> entry_code_;
 };
@@ -357,6 +358,7 @@ bool Emitter::emit_product(const Node& node) {
   } else {
     product.b = register_of(b);
   }
+  if (form->bias) product.bias = register_of(*node.operands[*form->bias]);
   for (size_t i = 0; i < form->batch.size(); ++i) {
     product.batch.push_back(slot(form->batch[i]));
     product.a_strides.push_back(slot(form->a_strides[i]));
@@ -369,12 +371,16 @@ bool Emitter::emit_product(const Node& node) {
   return true;
 }
 
+// Kernels of equal structure are one.
 uint32_t Emitter::kernel_index(kir::Kernel kernel) {
-  auto index = static_cast<uint32_t>(out_.kernels.size());
-  kernel.name = "k" + std::to_string(index);
+  kernel.name = "k";
+  kir::make_canonical(kernel, module_.symbols());
+  auto [at, fresh] = kernels_by_text_.try_emplace(kir::print(kernel), static_cast<uint32_t>(out_.kernels.size()));
+  if (!fresh) return at->second;
+  kernel.name = "k" + std::to_string(at->second);
+  program().kernels.push_back(kernel.name);
   out_.kernels.push_back(std::move(kernel));
-  program().kernels.push_back(out_.kernels.back().name);
-  return index;
+  return at->second;
 }
 
 void Emitter::emit_kernel(const Value& stored, codegen::StitchedKernel stitched, const Node& node) {
@@ -476,7 +482,8 @@ void Emitter::assemble() {
     if (in.op == Opcode::launch)
       for (Register r : program().launches[in.a].buffers) touch(r, i);
     if (in.op == Opcode::product)
-      for (Register r : {program().products[in.a].a, program().products[in.a].b, program().products[in.a].c})
+      for (Register r : {program().products[in.a].a, program().products[in.a].b, program().products[in.a].c,
+                         program().products[in.a].bias})
         touch(r, i);
     if (in.op == Opcode::host) {
       for (Register r : program().host_calls[in.a].operands) touch(r, i);

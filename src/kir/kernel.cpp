@@ -1,6 +1,7 @@
 #include "kir/kernel.h"
 
 #include <algorithm>
+#include <map>
 
 namespace selkie::kir {
 
@@ -42,6 +43,37 @@ void set_sizes(Kernel& kernel) {
   kernel.sizes.clear();
   for (sym::Expr s : used)
     if (std::ranges::find(variables, s) == variables.end()) kernel.sizes.push_back(s);
+}
+
+void make_canonical(Kernel& kernel, sym::Context& symbols) {
+  std::map<uint64_t, sym::Expr> renamed;
+  for (sym::Expr s : kernel.sizes) renamed.emplace(s.id(), symbols.symbol("s" + std::to_string(renamed.size())));
+  size_t loops = 0;
+  auto name_loops = [&](auto& self, Block& block) -> void {
+    for (Statement& s : block) {
+      if (s.variable) renamed.emplace(s.variable.id(), symbols.symbol("v" + std::to_string(loops++)));
+      self(self, s.body);
+    }
+  };
+  name_loops(name_loops, kernel.body);
+  auto rename = [&](sym::Expr& e) {
+    if (!e) return;
+    e = sym::substitute(e, [&](sym::Expr s) {
+      auto at = renamed.find(s.id());
+      return at == renamed.end() ? sym::Expr() : at->second;
+    });
+  };
+  auto rename_loops = [&](auto& self, Block& block) -> void {
+    for (Statement& s : block) {
+      rename(s.variable);
+      rename(s.extent);
+      self(self, s.body);
+    }
+  };
+  rename_loops(rename_loops, kernel.body);
+  for (Expr& e : kernel.expressions) rename(e.integer);
+  for (Buffer& b : kernel.buffers) rename(b.elements);
+  for (sym::Expr& s : kernel.sizes) rename(s);
 }
 
 }  // namespace selkie::kir

@@ -108,6 +108,10 @@ std::vector<sym::Expr> range_extents(const Kernel& kernel);
 // Lists the symbols that are no loop variables as the kernel's sizes, in the order of first use.
 void set_sizes(Kernel& kernel);
 
+// The same kernel with names that depend on its structure alone, so that equal kernels print the same text. Sizes keep
+// their order, since they are passed by it.
+void make_canonical(Kernel& kernel, sym::Context& symbols);
+
 // A user error says what is wrong with a kernel that is not well formed.
 void verify(const Kernel& kernel);
 

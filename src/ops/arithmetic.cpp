@@ -3,6 +3,7 @@
 
 #include "ops/support/blank.h"
 #include "ops/support/elementwise.h"
+#include "ops/support/lower.h"
 
 namespace selkie::ops {
 namespace {
@@ -69,6 +70,38 @@ void eval_pow(EvalContext& e) {
     e.set(0, map_pairs<int64_t>(x, e.tensor(1), x.dtype(), power));
 }
 
+using kir::Value;
+
+void lower_shift(LowerContext& c) {
+  auto op = c.attr_string("direction") == "LEFT" ? kir::Op::shift_left : kir::Op::shift_right;
+  lower_elementwise(c, [op](const LowerContext&, std::span<const Value> x) { return binary(op, x[0], x[1]); });
+}
+
+void lower_mod(LowerContext& c) {
+  bool real = is_float(c.dtype(0));
+  if (!real && !divides_safely(c, 1)) c.refuse("the divisor may be 0");
+  bool like_dividend = real || c.attr_int("fmod") != 0 || is_unsigned_integer(c.dtype(0));
+  lower_elementwise(c, [like_dividend](const LowerContext&, std::span<const Value> x) {
+    return like_dividend ? binary(kir::Op::mod, x[0], x[1]) : kir::mod(x[0], x[1]);
+  });
+}
+
+// A small whole exponent that is known before the run is a few products.
+void lower_pow(LowerContext& c) {
+  if (!is_float(c.dtype(0))) c.refuse("of integers");
+  const ir::Contents* exponent = c.rationals(1);
+  std::optional<int64_t> whole;
+  if (exponent != nullptr && exponent->elements.size() == 1 && exponent->denominator == 1)
+    whole = exponent->elements[0].constant();
+  constexpr int64_t most_products = 3;
+  lower_elementwise(c, [whole](const LowerContext&, std::span<const Value> x) {
+    if (!whole || *whole < 1 || *whole > most_products) return binary(kir::Op::pow, x[0], x[1]);
+    Value power = x[0];
+    for (int64_t i = 1; i < *whole; ++i) power = power * x[0];
+    return power;
+  });
+}
+
 OpDef bit_shift() {
   OpDef op = base();
   TypeVar type{"T", dtypes::unsigned_ints};
@@ -79,6 +112,7 @@ OpDef bit_shift() {
   op.results = {{"z", type}};
   op.attrs = {required_attr("direction", AttrKind::text)};
   op.eval = eval_shift;
+  op.lower = lower_shift;
   op.grad = absent("the result is an integer");
   op.samples = {{"$(u8[2]{1, 255}, u8[2]{3, 4}) {direction = \"LEFT\"}", "u8[2]{8, 240}"},
                 {"$(u64[1]{8}, u64[1]{64}) {direction = \"RIGHT\"}", "u64[1]{0}"},
@@ -101,6 +135,7 @@ OpDef mod() {
     });
   };
   op.eval = eval_mod;
+  op.lower = lower_mod;
   op.samples = {{"$(i32[4]{5, -5, 5, -5}, i32[4]{3, 3, -3, -3})", "i32[4]{2, 1, -1, -2}"},
                 {"$(i64[2]{5, -5}, i64[]{3}) {fmod = 1}", "i64[2]{2, -2}"},
                 {"$(f32[2], f32[2]) {fmod = 1}", "f32[2]"},
@@ -127,6 +162,7 @@ OpDef pow() {
     });
   };
   op.eval = eval_pow;
+  op.lower = lower_pow;
   op.upgrades = {{7, legacy_broadcast}};
   op.samples = {{"$(f32[2]{2, 3}, f32[2]{3, 0.5})", "f32[2]{8, 1.7320508}"},
                 {"$(i64[2]{2, -3}, i32[]{3})", "i64[2]{8, -27}"},

@@ -1,6 +1,9 @@
 // Gemm: alpha·op(A)·op(B) + beta·C.
 #include "ops/support/gemm.h"
+
+#include <algorithm>
 #include "ops/support/elementwise.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -54,6 +57,41 @@ void backward(BackwardContext& c) {
   c.equal(b[1 - swap_b], c.result_dims(0)->at(1));
 }
 
+// The product that has a library kernel: a as it is, nothing scaled, and at most a bias of one row.
+void lower_product(LowerContext& c) {
+  bool plain = c.dtype(0) == DType::f32 && c.attr_float("alpha") == 1 && c.attr_int("transA") == 0;
+  ir::ProductForm form{
+      .m = (*c.dims(0))[0], .n = c.result_dims()[1], .k = (*c.dims(0))[1], .transposed_b = c.attr_int("transB") != 0};
+  if (c.has(2)) {
+    const SymDims& bias = *c.dims(2);
+    plain = plain && c.attr_float("beta") == 1 && !bias.empty() && c.proves_equal(bias.back(), form.n) &&
+            std::all_of(bias.begin(), bias.end() - 1, [](sym::Expr d) { return d.constant() == 1; });
+    form.bias = 2;
+  }
+  if (plain) c.set_product(std::move(form));
+}
+
+void lower(LowerContext& c) {
+  DType dtype = compute_dtype(c.dtype(0));
+  if (!is_float(dtype)) c.refuse("of integers");
+  if (c.rank(0) != 2 || c.rank(1) != 2) c.refuse("of ranks other than 2");
+  lower_product(c);
+  c.define(0, [&c, dtype](const Index& at) {
+    bool swap_a = c.attr_int("transA") != 0;
+    bool swap_b = c.attr_int("transB") != 0;
+    kir::Builder& b = c.builder();
+    sym::Expr depth = (*c.dims(0))[swap_a ? 0 : 1];
+    kir::Value sum = b.reduce(kir::Op::add, b.number(dtype, 0), {{depth}}, [&](const Index& k) {
+      Index left = swap_a ? Index{k[0], at[0]} : Index{at[0], k[0]};
+      Index right = swap_b ? Index{at[1], k[0]} : Index{k[0], at[1]};
+      return cast(c.operand(0, left), dtype) * cast(c.operand(1, right), dtype);
+    });
+    kir::Value y = sum * double{c.attr_float("alpha")};
+    if (c.has(2)) y = y + broadcast_operand(c, 2, at, dtype) * double{c.attr_float("beta")};
+    return cast(y, c.result_dtype());
+  });
+}
+
 }  // namespace
 
 OpDef gemm_op() {
@@ -70,7 +108,7 @@ OpDef gemm_op() {
       .backward = backward,
       .value = absent("products of matrices do not occur in shape arithmetic"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .upgrades = {{7, drop_attrs({"broadcast"})}},
       .samples = {{"$(f32[2, 3], f32[3, 4], f32[4])", "f32[2, 4]"},

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -68,6 +69,14 @@ void value(ValueContext& c) {
   c.set(0, std::move(elements));
 }
 
+void lower(LowerContext& c) {
+  if (c.dtype(0) != DType::i64 && c.dtype(0) != DType::i32 && c.dtype(0) != DType::f64)
+    c.refuse("each number is rounded once, from a wider one");
+  for (size_t i = 0; i < 3; ++i)
+    if (c.rank(i) != 0) c.refuse("start, limit and delta are no scalars");
+  c.define(0, [&c](const Index& at) { return c.operand(0, {}) + cast(at[0], c.dtype(0)) * c.operand(2, {}); });
+}
+
 }  // namespace
 
 OpDef range_op() {
@@ -84,7 +93,7 @@ OpDef range_op() {
       .backward = absent("the operands are scalars"),
       .value = value,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples = {{"$(i64[]{2}, i64[]{9}, i64[]{3})", "i64[3]{2, 5, 8}"},
                   {"$(i32[]{10}, i32[]{4}, i32[]{-2})", "i32[3]{10, 8, 6}"},

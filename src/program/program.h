@@ -77,6 +77,7 @@ struct MatrixProduct {
   std::vector<Slot> a_strides, b_strides;  // in matrices, per batch dim; a slot that holds 0 where one is broadcast
   bool packed = false;                     // b is a constant in the library's own layout
   bool transposed_b = false;
+  Register bias = no_register;  // of n elements
   std::string node;
 };
 

@@ -72,16 +72,16 @@ class Context::Machine {
         values_(program_.registers.size()) {
     for (size_t i = 0; i < values_.size(); ++i)
       if (program_.registers[i].storage == Storage::arena) planned_.push_back(static_cast<Register>(i));
+    bind_constants();
   }
 
   std::vector<HostValue> run(std::span<const HostValue> inputs) {
     // Whatever happens, nothing of this run is kept.
     struct Cleaner {
-      std::vector<Value>& values;
-      ~Cleaner() { std::fill(values.begin(), values.end(), Value{}); }
-    } cleaner{values_};
+      Machine& machine;
+      ~Cleaner() { machine.forget_values(); }
+    } cleaner{*this};
     statistics_.launches = statistics_.host_calls = 0;
-    bind_constants();
     bind_inputs(inputs);
     bool arena_is_bound = false;
     for (const Instruction& i : program_.code) {
@@ -110,6 +110,11 @@ class Context::Machine {
         const Tensor& constant = program_.constants[program_.registers[i].constant];
         values_[i] = {.data = const_cast<std::byte*>(constant.bytes()), .host = constant};
       }
+  }
+
+  void forget_values() {
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (program_.registers[i].storage != Storage::constant) values_[i] = {};
   }
 
   void bind_inputs(std::span<const HostValue> inputs) {
@@ -269,7 +274,8 @@ class Context::Machine {
                     .n = slots_[p.n],
                     .k = slots_[p.k],
                     .packed = p.packed,
-                    .transposed_b = p.transposed_b};
+                    .transposed_b = p.transposed_b,
+                    .bias = p.bias == no_register ? nullptr : reinterpret_cast<const float*>(data_of(p.bias))};
     for (program::Slot s : p.batch) product.batch.push_back(slots_[s]);
     for (program::Slot s : p.a_strides) product.a_strides.push_back(slots_[s]);
     for (program::Slot s : p.b_strides) product.b_strides.push_back(slots_[s]);

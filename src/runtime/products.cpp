@@ -23,6 +23,7 @@ void Products::run_one(const Product& p, const float* a, const float* b, float* 
                      .b_column_stride = p.transposed_b ? p.k : 1,
                      .c = c,
                      .c_row_stride = p.n,
+                     .bias = p.bias,
                      .epilogue = {}};
   kernels::GemmPlan plan = kernels::plan_gemm(table_, gemm, 1);
   kernels::run_gemm(table_, gemm, plan, 0, plan.tasks(), scratch(plan.scratch_bytes));

@@ -17,6 +17,7 @@ struct Product {
   int64_t m, n, k;
   bool packed;  // b is one packed matrix
   bool transposed_b;
+  const float* bias;  // of n elements, or null
   std::vector<int64_t> batch = {};
   std::vector<int64_t> a_strides = {};  // in matrices, per batch dim
   std::vector<int64_t> b_strides = {};

@@ -13,6 +13,7 @@ namespace selkie::cli {
 // Returns the exit code.
 using Action = std::function<int()>;
 
+void add_bench(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_disasm(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);

@@ -166,4 +166,28 @@ std::string to_npy(const Tensor& tensor) {
   return out;
 }
 
+std::vector<HostValue> make_inputs(const std::vector<std::string>& specifications, const ir::Function& main,
+                                   uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto& parameters = main.body.parameters;
+  std::vector<HostValue> values(parameters.size());
+  for (const std::string& given : specifications) {
+    size_t equals = given.find('=');
+    bool named = equals != std::string::npos;
+    if (!named && parameters.size() != 1)
+      fail("--input '{}' must be NAME=VALUE, since the model has {} inputs", given, parameters.size());
+    std::string name = named ? given.substr(0, equals) : parameters[0]->name;
+    size_t at = 0;
+    while (at < parameters.size() && parameters[at]->name != name) ++at;
+    if (at == parameters.size()) {
+      std::string known;
+      for (const auto& p : parameters) known += (known.empty() ? "'" : "', '") + p->name;
+      fail("the model has no input '{}'; its inputs are {}'", name, known);
+    }
+    if (!values[at].is_absent()) fail("input '{}' is given twice", name);
+    values[at] = make_input(named ? given.substr(equals + 1) : given, parameters[at]->type, random);
+  }
+  return values;
+}
+
 }  // namespace selkie::cli

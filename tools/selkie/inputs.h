@@ -21,4 +21,8 @@ bool has_npy_type(DType dtype);
 // Random elements in the usual range of a dtype: normal for floats, 0…9 for integers.
 Tensor random_tensor(DType dtype, Dims dims, std::mt19937_64& random);
 
+// A value for each input of a model from "NAME=VALUE" texts; absent where none is given.
+std::vector<HostValue> make_inputs(const std::vector<std::string>& specifications, const ir::Function& main,
+                                   uint64_t seed);
+
 }  // namespace selkie::cli

@@ -44,6 +44,7 @@ int run(int argc, char** argv) {
   Action action;
   add_run(app, action);
   add_verify(app, action);
+  add_bench(app, action);
   add_check(app, action);
   add_disasm(app, action);
   add_explain(app, action);

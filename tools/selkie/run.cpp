@@ -31,29 +31,6 @@ struct Options {
   bool json = false;
 };
 
-std::vector<HostValue> make_inputs(const Options& options, const ir::Function& main) {
-  std::mt19937_64 random(options.seed);
-  const auto& parameters = main.body.parameters;
-  std::vector<HostValue> values(parameters.size());
-  for (const std::string& given : options.inputs) {
-    size_t equals = given.find('=');
-    bool named = equals != std::string::npos;
-    if (!named && parameters.size() != 1)
-      fail("--input '{}' must be NAME=VALUE, since the model has {} inputs", given, parameters.size());
-    std::string name = named ? given.substr(0, equals) : parameters[0]->name;
-    size_t at = 0;
-    while (at < parameters.size() && parameters[at]->name != name) ++at;
-    if (at == parameters.size()) {
-      std::string known;
-      for (const auto& p : parameters) known += (known.empty() ? "'" : "', '") + p->name;
-      fail("the model has no input '{}'; its inputs are {}'", name, known);
-    }
-    if (!values[at].is_absent()) fail("input '{}' is given twice", name);
-    values[at] = make_input(named ? given.substr(equals + 1) : given, parameters[at]->type, random);
-  }
-  return values;
-}
-
 // The first elements, and for long tensors of numbers also their range and mean.
 std::string summary(const HostValue& value) {
   if (!value.is_tensor()) return "";
@@ -129,7 +106,7 @@ int run(const Options& options) {
   check_target(options.target);
   std::shared_ptr<ir::Module> module = load_model(options.model);
   const ir::Function& main = module->main();
-  std::vector<HostValue> inputs = make_inputs(options, main);
+  std::vector<HostValue> inputs = make_inputs(options.inputs, main, options.seed);
   interp::bind_inputs(main, inputs);
   analysis::check_inputs(analysis::Rdp(*module), inputs);
   std::vector<interp::PathStep> path;

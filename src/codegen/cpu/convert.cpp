@@ -12,10 +12,6 @@ Number resize(Number value, unsigned bits) {
   return {builder, builder.CreateZExtOrTrunc(value.value(), value.with_element(builder.getIntNTy(bits)))};
 }
 
-Number literal(Number like, unsigned bits, uint64_t value) {
-  return {like.builder(), llvm::ConstantInt::get(like.with_element(like.builder().getIntNTy(bits)), value)};
-}
-
 // Bit by bit, after Fabian Giesen's float_to_half_fast3_rtne and half_to_float.
 Number half_to_single(Number code) {
   Number wide = resize(code, 32);

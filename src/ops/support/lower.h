@@ -25,7 +25,8 @@ struct ProductForm {
   SymDims batch = {};
   SymDims a_strides = {};  // matrices from one to the next along each batch dim, 0 where one is broadcast
   SymDims b_strides = {};
-  bool transposed_b = false;  // b is [n, k]
+  bool transposed_b = false;        // b is [n, k]
+  std::optional<size_t> bias = {};  // an operand of n elements that is added to every row
 };
 
 class LowerContext : public ShapeContext {

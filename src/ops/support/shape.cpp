@@ -27,7 +27,8 @@ std::vector<int64_t> strides_of(std::span<const int64_t> dims) {
   int64_t stride = 1;
   for (size_t i = dims.size(); i-- > 0;) {
     strides[i] = stride;
-    stride *= std::max<int64_t>(dims[i], 1);
+    // Beside a dim of 0 the others may be as large as they like: a stride that leaves 64 bits is then never taken.
+    stride = static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(std::max<int64_t>(dims[i], 1)));
   }
   return strides;
 }

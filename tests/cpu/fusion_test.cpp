@@ -1,0 +1,165 @@
+// Fusion and programs: what becomes one kernel, what must not, and what a program refuses.
+#include <gtest/gtest.h>
+
+#include "driver/build.h"
+#include "ir/parse.h"
+#include "ops/registry.h"
+
+namespace selkie::tests {
+namespace {
+
+std::unique_ptr<ir::Module> parse(const char* text) { return ir::parse(text, ops::op_set(), "test"); }
+
+program::Program compile(const char* text) {
+  auto module = parse(text);
+  return driver::compile(*module).program;
+}
+
+TEST(Fusion, ChainOfElementsIsOneKernel) {
+  program::Program p = compile(R"(
+func @main(%x: f32[N, M], %y: f32[M]) -> (z: f32[N, M]) {
+  %a = add(%x, %y)
+  %b = sigmoid(%a)
+  %c = mul(%a, %b)
+  return %c
+})");
+  EXPECT_EQ(p.launches.size(), 1u);
+  EXPECT_TRUE(p.host_calls.empty());
+}
+
+TEST(Fusion, NormalisationInPiecesIsOneKernel) {
+  program::Program p = compile(R"(
+const @last: i64[1] = {-1}
+const @two: f32[] = {2}
+const @small: f32[] = {0.00001}
+func @main(%x: f32[B, S, 64], %g: f32[64], %b: f32[64]) -> (y: f32[B, S, 64]) {
+  %m = reduce_mean(%x, @last)
+  %d = sub(%x, %m)
+  %q = pow(%d, @two)
+  %v = reduce_mean(%q, @last)
+  %e = add(%v, @small)
+  %s = sqrt(%e)
+  %n = div(%d, %s)
+  %t = mul(%n, %g)
+  %y = add(%t, %b)
+  return %y
+})");
+  EXPECT_EQ(p.launches.size() + p.host_calls.size(), 1u) << program::disassemble(p);
+}
+
+TEST(Fusion, SoftmaxOfScaledMaskedScoresIsOneKernel) {
+  program::Program p = compile(R"(
+const @eight: f32[] = {8}
+func @main(%x: f32[B, 12, S, S], %mask: f32[B, 1, 1, S]) -> (y: f32[B, 12, S, S]) {
+  %a = div(%x, @eight)
+  %b = add(%a, %mask)
+  %y = softmax(%b)
+  return %y
+})");
+  EXPECT_EQ(p.launches.size(), 1u) << program::disassemble(p);
+  EXPECT_TRUE(p.host_calls.empty());
+}
+
+TEST(Fusion, ReductionThatWouldBeRepeatedIsStored) {
+  // For each of the B·M results a sum of its own would be made again; it is made once instead.
+  program::Program p = compile(R"(
+const @last: i64[1] = {-1}
+func @main(%x: f32[M, K], %y: f32[B, M]) -> (z: f32[B, M]) {
+  %s = reduce_sum(%x, @last) {keepdims = 0}
+  %z = add(%y, %s)
+  return %z
+})");
+  EXPECT_EQ(p.launches.size(), 2u) << program::disassemble(p);
+}
+
+TEST(Fusion, ValueWithUsersOutsideIsStored) {
+  program::Program p = compile(R"(
+func @main(%x: f32[N]) -> (a: f32[N], b: f32[N]) {
+  %a = exp(%x)
+  %b = neg(%a)
+  return %a, %b
+})");
+  EXPECT_EQ(p.launches.size(), 2u);
+}
+
+TEST(Fusion, ReshapeNeedsNoKernel) {
+  program::Program p = compile(R"(
+const @shape: i64[2] = {0, -1}
+func @main(%x: f32[N, 3, 4]) -> (y: f32[N, 12]) {
+  %y = reshape(%x, @shape)
+  return %y
+})");
+  EXPECT_TRUE(p.launches.empty());
+  EXPECT_TRUE(p.host_calls.empty());
+}
+
+TEST(Programs, EqualKernelsAreOne) {
+  program::Program p = compile(R"(
+func @main(%x: f32[N, 8], %y: f32[M, 8]) -> (a: f32[N, 8], b: f32[M, 8], c: f32[M, 8]) {
+  %a = exp(%x)
+  %b = exp(%y)
+  %c = log(%y)
+  return %a, %b, %c
+})");
+  EXPECT_EQ(p.launches.size(), 3u);
+  EXPECT_EQ(p.kernels.size(), 2u);
+}
+
+std::string error_of(const char* text, std::vector<HostValue> inputs) {
+  driver::Built built = driver::build(parse(text));
+  runtime::Context context(built.executable);
+  try {
+    context.run(inputs);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Programs, IndexOutsideIsRefused) {
+  const char* text = R"(
+func @main(%table: f32[N, 4], %ids: i64[S]) -> (y: f32[S, 4]) {
+  %y = gather(%table, %ids)
+  return %y
+})";
+  std::vector<int64_t> inside{0, -3};
+  std::vector<int64_t> outside{0, 3};
+  EXPECT_EQ(error_of(text, {Tensor(DType::f32, {3, 4}), Tensor::of_i64(inside)}), "");
+  EXPECT_NE(error_of(text, {Tensor(DType::f32, {3, 4}), Tensor::of_i64(outside)}).find("index 3 is outside -3..2"),
+            std::string::npos);
+}
+
+TEST(Programs, InputsThatDoNotFitAreRefused) {
+  const char* text = R"(
+func @main(%x: f32[N, 4], %y: f32[N]) -> (z: f32[N, 4]) {
+  %z = neg(%x)
+  return %z
+})";
+  EXPECT_NE(error_of(text, {Tensor(DType::f32, {3, 5}), Tensor(DType::f32, {3})}).find("input 'x' dim 1 is 5"),
+            std::string::npos);
+  EXPECT_NE(error_of(text, {Tensor(DType::f32, {3, 4}), Tensor(DType::f32, {2})}).find("input 'y' dim 0 is 2"),
+            std::string::npos);
+  EXPECT_NE(error_of(text, {Tensor(DType::f32, {3, 4})}).find("2 inputs, but 1"), std::string::npos);
+  EXPECT_NE(error_of(text, {Tensor(DType::f64, {3, 4}), Tensor(DType::f32, {3})}).find("must be f32"),
+            std::string::npos);
+}
+
+TEST(Programs, ANewShapePlansOnceAndAnOldOneNotAgain) {
+  driver::Built built = driver::build(parse(R"(
+const @zero: i64[1] = {0}
+func @main(%x: f32[N, 8], %w: f32[8, 8]) -> (y: f32[N, 8]) {
+  %a = matmul(%x, %w)
+  %b = relu(%a)
+  %c = matmul(%b, %w)
+  return %c
+})"));
+  runtime::Context context(built.executable);
+  for (int64_t n : {3, 5, 3, 0, 5, 1})
+    EXPECT_EQ(
+        context.run(std::vector<HostValue>{Tensor(DType::f32, {n, 8}), Tensor(DType::f32, {8, 8})})[0].tensor().dim(0),
+        n);
+  EXPECT_EQ(context.statistics().plans, 4);
+}
+
+}  // namespace
+}  // namespace selkie::tests
