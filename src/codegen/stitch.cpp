@@ -75,6 +75,7 @@ class Stitcher::Stitching {
   };
 
   kir::Value compute(const Value& value, const Index& at);
+  kir::Value static_element(const Known& known, const Index& at);
   kir::Value stored(const Value& value, kir::Value position);
   kir::Value constant_element(const Value& value);
   const ir::SymDims& dims_of(const Value& value) { return *owner_.rdp_.known(value).type.dims; }
@@ -108,8 +109,11 @@ ir::LowerContext& Stitcher::Stitching::context(const Node& node) {
   lowered.context = std::make_unique<ir::LowerContext>(
       node, lowered.operands, lowered.results, owner_.facts_of(node), builder_.symbols(), services_, builder_,
       ir::LowerContext::Operands{
-          .at_index = [this, &node](size_t i, const Index& at,
-                                    kir::Value condition) { return read_if(condition, *node.operands[i], at); },
+          .at_index =
+              [this, &node, &lowered](size_t i, const Index& at, kir::Value condition) {
+                if (node.operands[i] != nullptr) return read_if(condition, *node.operands[i], at);
+                return static_element(lowered.operands[i], at);
+              },
           .at_position = [this, &node](size_t i, kir::Value at) { return read_at(*node.operands[i], at); }});
   node.op->lower(*lowered.context);
   return *lowered.context;
@@ -118,6 +122,18 @@ ir::LowerContext& Stitcher::Stitching::context(const Node& node) {
 kir::Value Stitcher::Stitching::read(const Value& value, const Index& at) {
   if (value.node != nullptr && inlined_.contains(value.node)) return compute(value, at);
   return stored(value, ops::linear_index(builder_, dims_of(value), at));
+}
+
+// An element of an operand that a pass wrote on the node.
+kir::Value Stitcher::Stitching::static_element(const Known& known, const Index& at) {
+  const ir::SymElements& elements = known.contents->elements;
+  kir::Value position = ops::linear_index(builder_, *known.type.dims, at);
+  if (std::optional<int64_t> number = position.integer() ? position.integer().constant() : std::nullopt)
+    return builder_.integer(elements.at(static_cast<size_t>(*number)));
+  kir::Value result = builder_.integer(0);
+  for (size_t i = 0; i < elements.size(); ++i)
+    result = select(position == builder_.integer(static_cast<int64_t>(i)), builder_.integer(elements[i]), result);
+  return result;
 }
 
 // What is read on the way to an element that may not exist is read under the same condition.

@@ -239,13 +239,22 @@ Value Builder::reduce(Op combine, Value start, std::span<const sym::Expr> extent
   return {this, intern({.op = Op::local, .dtype = value.dtype(), .slot = local})};
 }
 
+bool Builder::loads(ExprId id, std::set<ExprId>& seen) const {
+  if (id == no_expr || !seen.insert(id).second) return false;
+  const Expr& e = kernel_[id];
+  if (e.op == Op::load || e.op == Op::load_if) return true;
+  return std::ranges::any_of(e.operands, [&](ExprId operand) { return loads(operand, seen); });
+}
+
 Value Builder::hoist(Value value) {
   Op op = kernel_[value.id()].op;
   if (scopes_.back().kind != Statement::LoopKind::vector) return value;
   if (op == Op::integer || op == Op::constant || op == Op::local) return value;
   Depths known;
   size_t place = depth(value.id(), known);
-  if (place + 1 == scopes_.size()) return value;
+  // A loop may have no steps, and then an element that only its steps need may not exist.
+  std::set<ExprId> seen;
+  if (place + 1 == scopes_.size() || loads(value.id(), seen)) return value;
   auto local = static_cast<uint32_t>(kernel_.locals.size());
   kernel_.locals.push_back({.name = "t" + std::to_string(local), .dtype = value.dtype()});
   scopes_[place].locals.push_back(local);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <unordered_map>
 
@@ -88,7 +89,8 @@ class Builder {
   Value reduce(Op combine, Value start, std::span<const sym::Expr> extents,
                const std::function<Value(const Index&)>& element);
 
-  // The same value, kept in a local of the outermost loop that knows it if that is outside the present vector loop.
+  // The same value, kept in a local of the outermost loop that knows it if that is outside the present vector loop and
+  // it reads no buffer.
   Value hoist(Value value);
 
   // For each reduction, the extents of the loops around it.
@@ -119,6 +121,7 @@ class Builder {
   using Depths = std::unordered_map<ExprId, size_t>;
   size_t depth(ExprId id, Depths& known) const;
   size_t depth(const Statement& statement, Depths& known) const;
+  bool loads(ExprId id, std::set<ExprId>& seen) const;
 
   sym::Context& symbols_;
   Kernel kernel_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <list>
 
 #include "base/convert.h"
@@ -338,8 +339,10 @@ class Context::Machine {
     std::vector<int64_t> elements = widen<int64_t>(tensor);
     for (auto [i, slot] : b.elements)
       if (i < elements.size()) slots_[slot] = std::max<int64_t>(elements[i], 0);
+    // -2^63 has no positive counterpart; no size is large enough to tell the next number from it.
+    constexpr int64_t least = -std::numeric_limits<int64_t>::max();
     for (auto [i, slot] : b.negative)
-      if (i < elements.size()) slots_[slot] = elements[i] < 0 ? -elements[i] : 0;
+      if (i < elements.size()) slots_[slot] = elements[i] < 0 ? -std::max(elements[i], least) : 0;
   }
 
   struct Plan {

@@ -3,6 +3,7 @@
 #include <llvm/BinaryFormat/ELF.h>
 #include <llvm/Object/ELFObjectFile.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -114,7 +115,9 @@ class Linker {
     CHECK((section.getFlags() & elf::SHF_WRITE) == 0, "kernels have writable data in {}",
           expect(section.getName()).str());
     CHECK(section.getAlignment().value() <= section_alignment, "alignment {}", section.getAlignment().value());
-    size_t offset = (image_.code.size() + section_alignment - 1) / section_alignment * section_alignment;
+    // Not at the very start: sanitizers read what is before a function that is called by address.
+    size_t end = std::max<size_t>(image_.code.size(), 1);
+    size_t offset = (end + section_alignment - 1) / section_alignment * section_alignment;
     image_.code.resize(offset + contents.size());
     std::memcpy(&image_.code[offset], contents.data(), contents.size());
     offsets_.emplace(section.getIndex(), offset);
