@@ -58,6 +58,7 @@ class Emitter {
   bool can_check(const analysis::Check& check) const;
   void add_check(const analysis::Check& check);
   void flush_checks();
+  void flush_steps();
   void find_computable();
   bool fits(const Value& stored, const std::set<const Node*>& inlined);
   void emit(const plan::Step& step);
@@ -103,13 +104,16 @@ sym::Expr Emitter::elements(const Value& value) {
 
 // Steps of sizes that were needed for an instruction come before it.
 void Emitter::instruction(Opcode op, uint32_t a, uint32_t b) {
-  std::vector<program::SizeStep> steps = sizes_.take_later_steps();
-  if (!steps.empty()) {
-    auto begin = static_cast<uint32_t>(program().steps.size());
-    program().steps.insert(program().steps.end(), steps.begin(), steps.end());
-    code_.push_back({.op = Opcode::sizes, .a = begin, .b = static_cast<uint32_t>(program().steps.size())});
-  }
+  flush_steps();
   code_.push_back({.op = op, .a = a, .b = b});
+}
+
+void Emitter::flush_steps() {
+  std::vector<program::SizeStep> steps = sizes_.take_later_steps();
+  if (steps.empty()) return;
+  auto begin = static_cast<uint32_t>(program().steps.size());
+  program().steps.insert(program().steps.end(), steps.begin(), steps.end());
+  code_.push_back({.op = Opcode::sizes, .a = begin, .b = static_cast<uint32_t>(program().steps.size())});
 }
 
 void Emitter::parameters() {
@@ -454,6 +458,7 @@ void Emitter::emit_host(const Node& node) {
 
 void Emitter::results() {
   for (const Value* value : main_.body.yields) program().results.push_back(register_of(*value));
+  flush_steps();  // a view that is a result has no instruction of its own
 }
 
 // Entry code first, then the body, with the lifetimes of what lies in the arena and releases of what does not.

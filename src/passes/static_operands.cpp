@@ -32,7 +32,20 @@ class Writer {
     const ir::Known& found = rdp_.known(*value);
     return rdp_.shape_determined(*value) && found.contents && found.contents->complete() && found.type.dims &&
            found.type.dims->size() <= 1 && !is_float(found.type.dtype) && found.type.dtype != DType::boolean &&
-           record.type.dtypes.contains(DType::i64);
+           record.type.dtypes.contains(DType::i64) &&
+           std::ranges::all_of(found.contents->elements, [&](sym::Expr e) { return names_declared_dims(e); });
+  }
+
+  // Symbols that only this analysis made, as for inputs of unknown rank, mean nothing on the node.
+  bool names_declared_dims(sym::Expr e) const {
+    std::vector<sym::Expr> symbols;
+    sym::collect_symbols(e, symbols);
+    return std::ranges::all_of(symbols, [&](sym::Expr s) {
+      const analysis::SymbolInfo* info = rdp_.symbol(s);
+      if (info == nullptr || info->kind != analysis::SymbolInfo::Kind::input_dim) return false;
+      const std::optional<ir::SymDims>& dims = info->value->type.dims;
+      return dims && info->axis < dims->size() && (*dims)[info->axis] == s;
+    });
   }
 
   bool operand(ir::Node& node, size_t i) {

@@ -93,6 +93,19 @@ func @main(%x: f32[N, 3, 4]) -> (y: f32[N, 12]) {
   EXPECT_TRUE(p.host_calls.empty());
 }
 
+TEST(Programs, SizesOfAViewThatIsAResultAreComputed) {
+  driver::Built built = driver::build(parse(R"(
+const @all: i64[1] = {-1}
+func @main(%x: f32[N]) -> (y: ?) {
+  %i = non_zero(%x)
+  %y = reshape(%i, @all)
+  return %y
+})"));
+  std::vector<float> x{1, 0, 2, 3};
+  Tensor input = Tensor::from<float>(DType::f32, {4}, x);
+  EXPECT_EQ(runtime::Context(built.executable).run(std::vector<HostValue>{input})[0].describe(), "i64[3]");
+}
+
 TEST(Programs, EqualKernelsAreOne) {
   program::Program p = compile(R"(
 func @main(%x: f32[N, 8], %y: f32[M, 8]) -> (a: f32[N, 8], b: f32[M, 8], c: f32[M, 8]) {
