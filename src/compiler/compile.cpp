@@ -29,10 +29,17 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+std::string check_text(const std::string& required) { return escaped(required) + ", but the sides are {a} and {b}"; }
+
 class Emitter {
  public:
-  Emitter(ir::Module& module, const analysis::Rdp& rdp)
-      : module_(module), rdp_(rdp), main_(module.main()), stitcher_(module, rdp), sizes_(out_.program) {}
+  Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks)
+      : given_checks_(std::move(checks)),
+        module_(module),
+        rdp_(rdp),
+        main_(module.main()),
+        stitcher_(module, rdp),
+        sizes_(out_.program) {}
 
   Compiled run() {
     parameters();
@@ -80,6 +87,7 @@ class Emitter {
   uint32_t kernel_index(kir::Kernel kernel);
   std::optional<uint32_t> pack(const Value& b, const ir::ProductForm& form);
 
+  std::vector<EntryCheck> given_checks_;
   ir::Module& module_;
   const analysis::Rdp& rdp_;
   const ir::Function& main_;
@@ -157,8 +165,10 @@ void Emitter::entry_checks() {
                                                       parameter->name, i, escaped(to_string(dim)))});
     }
   }
-  for (const analysis::Check& check : rdp_.entry_checks())
-    if (can_check(check)) add_check(check);
+  for (const EntryCheck& check : given_checks_)
+    if (sizes_.knows(check.a) && sizes_.knows(check.b))
+      program().checks.push_back(
+          {.equal = check.equal, .a = slot(check.a), .b = slot(check.b), .text = check_text(check.text)});
   later_checks_ = rdp_.later_checks();
   entry_check_count_ = program().checks.size();
 }
@@ -171,7 +181,7 @@ void Emitter::add_check(const analysis::Check& check) {
   program().checks.push_back({.equal = check.kind == analysis::Check::Kind::equal,
                               .a = slot(check.a),
                               .b = slot(check.b),
-                              .text = escaped(analysis::to_string(check, rdp_)) + ", but the sides are {a} and {b}"});
+                              .text = check_text(analysis::to_string(check, rdp_))});
 }
 
 // Checks are made as soon as the run has told what they need.
@@ -521,6 +531,19 @@ void Emitter::assemble() {
 
 }  // namespace
 
-Compiled compile(ir::Module& module, const analysis::Rdp& rdp) { return Emitter(module, rdp).run(); }
+std::vector<EntryCheck> entry_checks(const analysis::Rdp& rdp) {
+  std::vector<EntryCheck> checks;
+  for (const analysis::Check& check : rdp.entry_checks())
+    if (check.kind != analysis::Check::Kind::rank)
+      checks.push_back({.equal = check.kind == analysis::Check::Kind::equal,
+                        .a = check.a,
+                        .b = check.b,
+                        .text = analysis::to_string(check, rdp)});
+  return checks;
+}
+
+Compiled compile(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks) {
+  return Emitter(module, rdp, std::move(checks)).run();
+}
 
 }  // namespace selkie::compiler

@@ -21,7 +21,17 @@ struct Compiled {
   size_t nodes = 0;                  // of @main before fusion
 };
 
+// What inputs must satisfy: a == b or a <= b.
+struct EntryCheck {
+  bool equal;
+  sym::Expr a, b;
+  std::string text;
+};
+// Those of a module as it is now. Passes may remove the node that requires one and keep what they concluded from it, so
+// they are taken before the passes.
+std::vector<EntryCheck> entry_checks(const analysis::Rdp& rdp);
+
 // The module must outlive what is compiled from it as long as there are host nodes.
-Compiled compile(ir::Module& module, const analysis::Rdp& rdp);
+Compiled compile(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks);
 
 }  // namespace selkie::compiler

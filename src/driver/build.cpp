@@ -51,9 +51,10 @@ void load_code(const std::vector<kir::Kernel>& kernels, int threads, runtime::Ex
 }  // namespace
 
 compiler::Compiled compile(ir::Module& module) {
+  std::vector<compiler::EntryCheck> checks = compiler::entry_checks(analysis::Rdp(module));
   for (std::string_view name : pipeline) passes::run_pass(*passes::find_pass(name), module);
   analysis::Rdp rdp(module);
-  return compiler::compile(module, rdp);
+  return compiler::compile(module, rdp, std::move(checks));
 }
 
 Built build(std::shared_ptr<ir::Module> module, const Options& options) {

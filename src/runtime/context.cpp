@@ -29,25 +29,27 @@ struct FreeMemory {
 };
 
 int64_t floor_divide(int64_t a, int64_t b) {
+  if (b == -1) return a == std::numeric_limits<int64_t>::min() ? std::numeric_limits<int64_t>::max() : -a;
   int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
+// What leaves 64 bits stays at their end: a factor of 0 may still follow, and if none does there is no such memory.
+int64_t saturated(bool negative) {
+  return negative ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
+}
+
 int64_t step(const SizeStep& s, int64_t a, int64_t b) {
   int64_t result = 0;
-  bool overflow = false;
   switch (s.op) {
     case SizeStep::Op::constant:
       return s.value;
     case SizeStep::Op::add:
-      overflow = __builtin_add_overflow(a, b, &result);
-      break;
+      return __builtin_add_overflow(a, b, &result) ? saturated(a < 0) : result;
     case SizeStep::Op::subtract:
-      overflow = __builtin_sub_overflow(a, b, &result);
-      break;
+      return __builtin_sub_overflow(a, b, &result) ? saturated(a < 0) : result;
     case SizeStep::Op::multiply:
-      overflow = __builtin_mul_overflow(a, b, &result);
-      break;
+      return __builtin_mul_overflow(a, b, &result) ? saturated((a < 0) != (b < 0)) : result;
     case SizeStep::Op::divide:
       return b == 0 ? 0 : floor_divide(a, b);
     case SizeStep::Op::modulo:
@@ -57,7 +59,6 @@ int64_t step(const SizeStep& s, int64_t a, int64_t b) {
     case SizeStep::Op::maximum:
       return std::max(a, b);
   }
-  if (overflow) fail("a size leaves 64 bits");
   return result;
 }
 
@@ -156,6 +157,9 @@ class Context::Machine {
       std::vector<Lifetime> lifetimes;
       for (Register r : planned_) {
         const RegisterInfo& info = program_.registers[r];
+        constexpr int64_t most_bytes = int64_t{1} << 48;
+        if (slots_[info.bytes] < 0 || slots_[info.bytes] > most_bytes)
+          fail("'{}' would need {} bytes", info.name, slots_[info.bytes]);
         lifetimes.push_back({.bytes = slots_[info.bytes], .first = info.first, .last = info.last});
       }
       constexpr size_t most_plans = 64;

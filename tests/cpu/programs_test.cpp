@@ -62,7 +62,7 @@ void check_program(uint64_t seed, int nodes, bool check_kernels, Totals& totals)
   SCOPED_TRACE(fmt::format("seed {}\n{}", seed, ir::print(*reference.module)));
   driver::Built built = driver::build(module, {.check_kernels = check_kernels});
   runtime::Context context(built.executable);
-  analysis::Rdp rdp(*module);
+  analysis::Rdp rdp(*reference.module);
   totals.kernels += static_cast<int>(built.kernels);
   totals.host_calls += static_cast<int>(built.host_calls);
   std::mt19937_64 random(seed);
