@@ -1,7 +1,6 @@
 #include "kir/builder.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/error.h"
 
@@ -121,40 +120,25 @@ uint32_t Builder::add_buffer(std::string name, DType dtype, Buffer::Role role, s
   return static_cast<uint32_t>(kernel_.buffers.size() - 1);
 }
 
-ExprId Builder::intern(Expr e) {
-  auto key = std::tuple(e.op, e.dtype, e.operands, e.integer ? e.integer.id() : UINT64_MAX, e.slot, e.bits);
-  auto [at, fresh] = interned_.try_emplace(key, static_cast<ExprId>(kernel_.expressions.size()));
-  if (fresh) kernel_.expressions.push_back(e);
-  return at->second;
-}
-
-Value Builder::integer(sym::Expr e) { return {this, intern({.op = Op::integer, .dtype = DType::i64, .integer = e})}; }
+Value Builder::integer(sym::Expr e) { return {this, expressions_.integer(e)}; }
 
 Value Builder::number(DType dtype, double value) {
   if (dtype == DType::i64) return integer(static_cast<int64_t>(value));
-  int64_t bits = is_float(dtype) ? std::bit_cast<int64_t>(value) : static_cast<int64_t>(value);
-  return {this, intern({.op = Op::constant, .dtype = dtype, .bits = bits})};
+  return {this,
+          is_float(dtype) ? expressions_.real(dtype, value) : expressions_.whole(dtype, static_cast<int64_t>(value))};
 }
 
-Value Builder::load(uint32_t buffer, Value index) {
-  return {this, intern({.op = Op::load,
-                        .dtype = kernel_.buffers[buffer].dtype,
-                        .operands = {index.id(), no_expr, no_expr},
-                        .slot = buffer})};
-}
+Value Builder::load(uint32_t buffer, Value index) { return {this, expressions_.load(buffer, index.id())}; }
 
 Value Builder::load_if(Value condition, uint32_t buffer, Value index, Value otherwise) {
   if (is_true(condition)) return load(buffer, index);
-  return {this, intern({.op = Op::load_if,
-                        .dtype = kernel_.buffers[buffer].dtype,
-                        .operands = {index.id(), condition.id(), otherwise.id()},
-                        .slot = buffer})};
+  return {this, expressions_.load_if(buffer, index.id(), condition.id(), otherwise.id())};
 }
 
 Value Builder::make(Op op, DType dtype, std::span<const Value> operands) {
   Expr e{.op = op, .dtype = dtype};
   for (size_t i = 0; i < operands.size(); ++i) e.operands[i] = operands[i].id();
-  return {this, intern(e)};
+  return {this, expressions_.add(e)};
 }
 
 void Builder::loop(Statement::LoopKind kind, sym::Expr extent, std::string_view hint,
@@ -236,7 +220,7 @@ Value Builder::reduce(Op combine, Value start, std::span<const sym::Expr> extent
   scopes_[place].locals.push_back(local);
   scopes_[place].block.push_back({.kind = Statement::Kind::declare, .slot = local, .value = start.id()});
   scopes_[place].block.push_back(std::move(statement));
-  return {this, intern({.op = Op::local, .dtype = value.dtype(), .slot = local})};
+  return {this, expressions_.local(local)};
 }
 
 bool Builder::loads(ExprId id, std::set<ExprId>& seen) const {
@@ -259,7 +243,7 @@ Value Builder::hoist(Value value) {
   kernel_.locals.push_back({.name = "t" + std::to_string(local), .dtype = value.dtype()});
   scopes_[place].locals.push_back(local);
   scopes_[place].block.push_back({.kind = Statement::Kind::declare, .slot = local, .value = value.id()});
-  return {this, intern({.op = Op::local, .dtype = value.dtype(), .slot = local})};
+  return {this, expressions_.local(local)};
 }
 
 std::optional<Value> Builder::recall(const Key& key) const {

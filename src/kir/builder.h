@@ -9,7 +9,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "kir/kernel.h"
+#include "kir/expressions.h"
 
 namespace selkie::kir {
 
@@ -68,6 +68,8 @@ Value mod(Value a, Value b);
 class Builder {
  public:
   Builder(sym::Context& symbols, std::string name);
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
 
   sym::Context& symbols() { return symbols_; }
   const Kernel& kernel() const { return kernel_; }
@@ -116,7 +118,6 @@ class Builder {
     std::map<Key, Value> remembered;
   };
 
-  ExprId intern(Expr e);
   // The innermost open scope that an expression depends on.
   using Depths = std::unordered_map<ExprId, size_t>;
   size_t depth(ExprId id, Depths& known) const;
@@ -125,7 +126,7 @@ class Builder {
 
   sym::Context& symbols_;
   Kernel kernel_;
-  std::map<std::tuple<Op, DType, std::array<ExprId, 3>, uint64_t, uint32_t, int64_t>, ExprId> interned_;
+  Expressions expressions_{kernel_};
   std::vector<Scope> scopes_;
   std::vector<std::vector<sym::Expr>> reductions_;
   bool reduces_in_vector_loop_ = false;

@@ -66,10 +66,9 @@ int64_t step(const SizeStep& s, int64_t a, int64_t b) {
 
 class Context::Machine {
  public:
-  Machine(std::shared_ptr<const Executable> executable, int threads)
+  explicit Machine(std::shared_ptr<const Executable> executable)
       : executable_(std::move(executable)),
         program_(executable_->program),
-        threads_(threads),
         slots_(program_.slots),
         values_(program_.registers.size()) {
     for (size_t i = 0; i < values_.size(); ++i)
@@ -356,7 +355,6 @@ class Context::Machine {
 
   std::shared_ptr<const Executable> executable_;
   const Program& program_;
-  int threads_;
   std::vector<int64_t> slots_;
   std::vector<Value> values_;
   std::vector<Register> planned_;
@@ -367,8 +365,8 @@ class Context::Machine {
   Statistics statistics_;
 };
 
-Context::Context(std::shared_ptr<const Executable> executable, int threads)
-    : machine_(std::make_unique<Machine>(std::move(executable), threads)) {}
+Context::Context(std::shared_ptr<const Executable> executable)
+    : machine_(std::make_unique<Machine>(std::move(executable))) {}
 Context::~Context() = default;
 Context::Context(Context&&) noexcept = default;
 

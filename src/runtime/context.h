@@ -45,7 +45,7 @@ struct Statistics {
 
 class Context {
  public:
-  explicit Context(std::shared_ptr<const Executable> executable, int threads = 1);
+  explicit Context(std::shared_ptr<const Executable> executable);
   ~Context();
   Context(Context&&) noexcept;
 

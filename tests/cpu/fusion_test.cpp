@@ -159,7 +159,6 @@ func @main(%x: f32[N, 4], %y: f32[N]) -> (z: f32[N, 4]) {
 
 TEST(Programs, ANewShapePlansOnceAndAnOldOneNotAgain) {
   driver::Built built = driver::build(parse(R"(
-const @zero: i64[1] = {0}
 func @main(%x: f32[N, 8], %w: f32[8, 8]) -> (y: f32[N, 8]) {
   %a = matmul(%x, %w)
   %b = relu(%a)
