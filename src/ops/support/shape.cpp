@@ -34,9 +34,10 @@ std::vector<int64_t> strides_of(std::span<const int64_t> dims) {
 }
 
 int64_t product(std::span<const int64_t> dims, int64_t begin, int64_t end) {
-  int64_t result = 1;
-  for (int64_t i = begin; i < end; ++i) result *= dims[static_cast<size_t>(i)];
-  return result;
+  // As in strides_of: what leaves 64 bits stands beside a dim of 0, and counts nothing.
+  uint64_t result = 1;
+  for (int64_t i = begin; i < end; ++i) result *= static_cast<uint64_t>(dims[static_cast<size_t>(i)]);
+  return static_cast<int64_t>(result);
 }
 
 Dims broadcast(std::span<const int64_t> a, std::span<const int64_t> b) {
