@@ -187,6 +187,16 @@ size_t Builder::depth(const Statement& s, Depths& known) const {
   return deepest;
 }
 
+namespace {
+
+void make_serial(Statement& loop) {
+  if (loop.kind != Statement::Kind::loop) return;
+  loop.loop_kind = Statement::LoopKind::serial;
+  for (Statement& inner : loop.body) make_serial(inner);
+}
+
+}  // namespace
+
 Value Builder::reduce(Op combine, Value start, std::span<const sym::Expr> extents,
                       const std::function<Value(const Index&)>& element) {
   // Built in scopes of its own; which scope it belongs to is known afterwards.
@@ -214,7 +224,11 @@ Value Builder::reduce(Op combine, Value start, std::span<const sym::Expr> extent
   // The loops of the reduction itself are closed by now, so that depth speaks of what is outside.
   Depths known;
   size_t place = std::max(depth(start.id(), known), depth(statement, known));
-  if (scopes_[place].kind == Statement::LoopKind::vector) reduces_in_vector_loop_ = true;
+  if (std::any_of(scopes_.begin(), scopes_.begin() + static_cast<std::ptrdiff_t>(place) + 1,
+                  [](const Scope& scope) { return scope.kind == Statement::LoopKind::vector; })) {
+    reduces_in_vector_loop_ = true;
+    make_serial(statement);
+  }
   std::vector<sym::Expr>& around = reductions_.emplace_back();
   for (size_t i = 1; i <= place; ++i) around.push_back(scopes_[i].extent);
   scopes_[place].locals.push_back(local);

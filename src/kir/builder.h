@@ -103,7 +103,7 @@ class Builder {
   std::optional<Value> recall(const Key& key) const;
   void remember(Key key, Value value);
 
-  // Whether a reduction had to be placed inside a vector loop, which the kernel IR does not have.
+  // Whether a reduction had to be placed inside a vector loop: each lane then reduces for itself.
   bool reduces_in_vector_loop() const { return reduces_in_vector_loop_; }
   // The kernel, with its sizes in the order of first use.
   Kernel finish();

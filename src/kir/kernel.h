@@ -75,7 +75,8 @@ struct Statement {
   enum class LoopKind : uint8_t {
     range,   // iterations are independent; run from a begin to an end that are given. The outermost one or two loops
     serial,  // one after the other
-    vector,  // iterations are independent but for accumulations; innermost
+    vector,  // iterations are independent but for accumulations; inside it only serial loops, of the same extent for
+             // all iterations
   };
 
   Kind kind;

@@ -52,6 +52,7 @@ class Generator {
   ExprId approximate(DType dtype);
   Statement store(ExprId value);
   void accumulation(Block& before, Block& body, Block& after);
+  void inner_reduction(Block& body);
 
   sym::Context& symbols_;
   std::mt19937_64 random_;

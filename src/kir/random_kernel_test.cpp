@@ -195,6 +195,27 @@ void Generator::accumulation(Block& before, Block& body, Block& after) {
                    .value = expressions_.local(slot)});
 }
 
+// A reduction of each column for itself.
+void Generator::inner_reduction(Block& body) {
+  DType dtype = one_of({DType::f32, DType::i32, DType::i64, DType::u8, DType::f16});
+  sym::Expr step = symbols_.symbol("k");
+  sym::Expr extent = chance(50) ? rows_ : symbols_.constant(3);
+  uint32_t from = buffer(dtype, Buffer::Role::input, extent * columns_);
+  sym::Expr at = chance(70) ? step * columns_ + column_ : column_ * extent + step;
+  ExprId value = expressions_.load(from, expressions_.integer(at));
+  if (chance(50)) value = expressions_.apply(Op::max, value, leaf(dtype));
+  uint32_t slot = local(dtype);
+  body.push_back({.kind = Statement::Kind::declare, .slot = slot, .value = constant(dtype)});
+  Op op = is_float(dtype) && exact_ ? one_of({Op::min, Op::max}) : one_of({Op::add, Op::min, Op::max});
+  Statement combine{.kind = Statement::Kind::accumulate, .slot = slot, .combine = op, .value = value};
+  body.push_back({.kind = Statement::Kind::loop,
+                  .loop_kind = Statement::LoopKind::serial,
+                  .variable = step,
+                  .extent = extent,
+                  .body = {std::move(combine)}});
+  readable_.push_back(slot);
+}
+
 RandomKernel Generator::run() {
   kernel_.name = "random";
   kernel_.sizes = {rows_, columns_};
@@ -209,6 +230,7 @@ RandomKernel Generator::run() {
     body.push_back({.kind = Statement::Kind::declare, .slot = slot, .value = leaf(kernel_.locals[slot].dtype)});
     readable_.push_back(slot);
   }
+  if (chance(30)) inner_reduction(body);
   size_t accumulations = chance(40) ? 1 + pick(2) : 0;
   for (size_t i = 0; i < accumulations; ++i) accumulation(before, body, after);
   size_t stores = accumulations == 0 ? 1 + pick(2) : pick(2);

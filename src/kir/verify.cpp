@@ -236,9 +236,9 @@ class Verifier {
     if (!s.variable || !s.variable.is_symbol()) fail("the variable of a loop is not a symbol");
     if (std::find(symbols_.begin(), symbols_.end(), s.variable) != symbols_.end())
       fail("the variable {} is taken", s.variable.symbol_name());
-    if (place.vector_loop) fail("the loop over {} stands in a vector loop", s.variable.symbol_name());
     check_symbols(s.extent, fmt::format("the extent of {}", s.variable.symbol_name()));
-    Place inner{.depth = place.depth + 1, .range_depth = place.range_depth};
+    Place inner{.depth = place.depth + 1, .range_depth = place.range_depth, .vector_loop = place.vector_loop};
+    if (place.vector_loop) check_inner_loop(s, *place.vector_loop);
     if (s.loop_kind == Statement::LoopKind::range) {
       if (!place.ranges_allowed || place.range_depth == 2)
         fail("the range loop over {} is not among the outermost two", s.variable.symbol_name());
@@ -259,6 +259,16 @@ class Verifier {
     symbols_.pop_back();
     for (size_t i = 0; i < outside.size(); ++i)
       if (outside[i] != Scope::undeclared) declared_[i] = outside[i];
+  }
+
+  // All lanes of a vector run an inner loop together.
+  static void check_inner_loop(const Statement& s, const Statement& vector_loop) {
+    if (s.loop_kind != Statement::LoopKind::serial)
+      fail("the loop over {} stands in a vector loop and is not serial", s.variable.symbol_name());
+    std::vector<sym::Expr> used;
+    sym::collect_symbols(s.extent, used);
+    if (std::find(used.begin(), used.end(), vector_loop.variable) != used.end())
+      fail("the extent of {} differs between the iterations of a vector loop", s.variable.symbol_name());
   }
 
   void check_store(const Statement& s) {
@@ -287,6 +297,10 @@ class Verifier {
     if (scope == Scope::undeclared || scope == Scope::ended) fail("{} is set outside of its scope", local.name);
     if (s.kind == Statement::Kind::assign && place.vector_loop && scope != Scope::in_vector_loop)
       fail("{} is assigned in a vector loop that does not declare it", local.name);
+    bool inner = place.vector_loop && std::none_of(place.vector_loop->body.begin(), place.vector_loop->body.end(),
+                                                   [&](const Statement& part) { return &part == &s; });
+    if (inner && scope != Scope::in_vector_loop)
+      fail("{} is accumulated in a loop inside a vector loop that does not declare it", local.name);
     if (s.kind == Statement::Kind::accumulate) check_accumulate(s, local);
   }
 

@@ -1,6 +1,8 @@
 // The function of a kernel and its scalar statements.
 #include "codegen/cpu/emit.h"
 
+#include <algorithm>
+
 #include "codegen/cpu/emit_counted.h"
 
 namespace selkie::codegen::cpu {
@@ -86,10 +88,28 @@ void Emitter::emit_block(const kir::Block& block) {
   for (const Statement& s : block) emit_statement(s);
 }
 
+namespace {
+
+bool is_simple(const kir::Statement& s) {
+  return s.kind != kir::Statement::Kind::loop && s.kind != kir::Statement::Kind::branch;
+}
+
+}  // namespace
+
+Number Emitter::range_bound(unsigned index) {
+  llvm::Value* place = builder_.CreateConstInBoundsGEP1_64(builder_.getInt64Ty(), ranges_, index);
+  return {builder_, builder_.CreateLoad(builder_.getInt64Ty(), place)};
+}
+
 void Emitter::emit_statement(const Statement& s) {
   switch (s.kind) {
-    case Statement::Kind::loop:
-      return s.loop_kind == Statement::LoopKind::vector ? emit_vector_loop(s) : emit_scalar_loop(s);
+    case Statement::Kind::loop: {
+      // The iterations of a range are independent, so that the second one is as good as a vector loop.
+      bool is_vector =
+          s.loop_kind == Statement::LoopKind::vector ||
+          (range_depth_ == 1 && s.loop_kind == Statement::LoopKind::range && std::ranges::all_of(s.body, is_simple));
+      return is_vector ? emit_vector_loop(s) : emit_scalar_loop(s);
+    }
     case Statement::Kind::branch:
       return emit_branch(s);
     case Statement::Kind::store:
@@ -113,12 +133,8 @@ void Emitter::emit_scalar_loop(const Statement& s) {
   Number limit;
   bool is_range = s.loop_kind == Statement::LoopKind::range;
   if (is_range) {
-    auto bound = [&](unsigned index) {
-      llvm::Value* place = builder_.CreateConstInBoundsGEP1_64(builder_.getInt64Ty(), ranges_, index);
-      return builder_.CreateLoad(builder_.getInt64Ty(), place);
-    };
-    builder_.CreateStore(bound(2 * range_depth_), at);
-    limit = {builder_, bound(2 * range_depth_ + 1)};
+    builder_.CreateStore(range_bound(2 * range_depth_).value(), at);
+    limit = range_bound(2 * range_depth_ + 1);
     ++range_depth_;
   } else {
     builder_.CreateStore(builder_.getInt64(0), at);

@@ -26,7 +26,7 @@ class Emitter {
     Number first = {};  // the variable of the vector loop in lane 0
     Number mask = {};   // the lanes that are within the loop; none if all are
     std::unordered_map<ExprId, Number> values = {};
-    std::unordered_map<uint32_t, Number> locals = {};  // those that the vector loop declares
+    std::unordered_map<uint32_t, llvm::Value*> locals = {};  // where those are that the vector loop declares
   };
 
   // How a vector loop is cut.
@@ -61,6 +61,7 @@ class Emitter {
   void emit_counted(llvm::Value* at, Number limit, int64_t step, Body body);
   llvm::BasicBlock* new_block(const char* name);
   llvm::AllocaInst* new_slot(llvm::Type* type);
+  Number range_bound(unsigned index);
   void forget(bool (Emitter::*reads)(ExprId) const, Part& part);
   bool reads_memory(ExprId id) const { return reads_memory_[id]; }
   bool reads_output(ExprId id) const { return reads_output_[id]; }
@@ -74,8 +75,10 @@ class Emitter {
   void visit_reachable(const Statement& s, Visit visit);
   void hoist(ExprId id, std::set<ExprId>& seen);
   void emit_parts(const Statement& s, std::vector<Part>& parts);
+  void emit_inner_loop(const Statement& s, std::vector<Part>& parts);
+  void set_local(uint32_t slot, Number value, Part& part);
   void emit_accumulate(const Statement& s, std::vector<Part>& parts);
-  void emit_tail(const Statement& s, const Shape& shape, llvm::Value* at, Number extent);
+  void emit_tail(const Statement& s, const Shape& shape, llvm::Value* at, Number end);
   void finish_accumulators(unsigned lanes);
   Number reduce(kir::Op combine, DType dtype, Number vector);
 

@@ -30,7 +30,11 @@ Number Emitter::new_value(ExprId id, Part& part) {
       return {builder_, llvm::ConstantInt::get(type, static_cast<uint64_t>(constant.whole), true)};
     }
     case Op::local:
-      if (auto it = part.locals.find(e.slot); it != part.locals.end()) return it->second;
+      if (auto it = part.locals.find(e.slot); it != part.locals.end()) {
+        llvm::Type* type = register_type(module_.getContext(), e.dtype);
+        if (part.lanes > 1) type = llvm::FixedVectorType::get(type, part.lanes);
+        return {builder_, builder_.CreateLoad(type, it->second)};
+      }
       return {builder_, builder_.CreateLoad(register_type(module_.getContext(), e.dtype), locals_[e.slot])};
     case Op::load:
       return load(e.slot, e.operands[0], {}, part);

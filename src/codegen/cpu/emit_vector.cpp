@@ -42,8 +42,13 @@ unsigned weight(Op op, DType dtype) {
 
 void Emitter::find_varying(const Statement& s) {
   std::set<uint32_t> declared;
-  for (const Statement& part : s.body)
-    if (part.kind == Statement::Kind::declare) declared.insert(part.slot);
+  auto find_declared = [&](auto& self, const kir::Block& block) -> void {
+    for (const Statement& part : block) {
+      if (part.kind == Statement::Kind::declare) declared.insert(part.slot);
+      self(self, part.body);
+    }
+  };
+  find_declared(find_declared, s.body);
   varies_.assign(kernel_.expressions.size(), false);
   for (ExprId id = 0; id < varies_.size(); ++id) {
     const kir::Expr& e = kernel_[id];
@@ -65,10 +70,14 @@ void Emitter::visit_reachable(const Statement& s, Visit visit) {
     bool is_load = e.op == Op::load || e.op == Op::load_if;
     for (size_t i = 0; i < e.operands.size(); ++i) self(self, e.operands[i], is_index || (is_load && i == 0));
   };
-  for (const Statement& part : s.body) {
-    walk(walk, part.value, false);
-    walk(walk, part.index, true);
-  }
+  auto walk_block = [&](auto& self, const kir::Block& block) -> void {
+    for (const Statement& part : block) {
+      walk(walk, part.value, false);
+      walk(walk, part.index, true);
+      self(self, part.body);
+    }
+  };
+  walk_block(walk_block, s.body);
 }
 
 Emitter::Shape Emitter::choose_shape(const Statement& s) {
@@ -124,11 +133,13 @@ void Emitter::hoist(ExprId id, std::set<ExprId>& seen) {
 void Emitter::emit_vector_loop(const Statement& s) {
   variable_ = s.variable.node();
   find_varying(s);
-  Number extent = integers_.lower(s.extent.node());
-  llvm::BasicBlock* begin = new_block("vector");
+  bool is_range = s.loop_kind == Statement::LoopKind::range;
+  Number begin = is_range ? range_bound(2 * range_depth_) : Number(builder_, builder_.getInt64(0));
+  Number end = is_range ? range_bound(2 * range_depth_ + 1) : integers_.lower(s.extent.node());
+  llvm::BasicBlock* inside = new_block("vector");
   llvm::BasicBlock* after = new_block("after_vector");
-  builder_.CreateCondBr(builder_.CreateICmpSGT(extent.value(), builder_.getInt64(0)), begin, after);
-  builder_.SetInsertPoint(begin);
+  builder_.CreateCondBr(builder_.CreateICmpSGT(end.value(), begin.value()), inside, after);
+  builder_.SetInsertPoint(inside);
   auto outside = root_.values;
   forget(&Emitter::reads_output, root_);
   std::set<ExprId> seen;
@@ -140,9 +151,9 @@ void Emitter::emit_vector_loop(const Statement& s) {
   accumulators_.clear();
   for (const Statement& part : s.body) {
     bool known = std::ranges::any_of(accumulators_, [&](const Accumulator& a) { return a.slot == part.slot; });
-    bool inside = std::ranges::any_of(
+    bool declared = std::ranges::any_of(
         s.body, [&](const Statement& t) { return t.kind == Statement::Kind::declare && t.slot == part.slot; });
-    if (part.kind != Statement::Kind::accumulate || known || inside) continue;
+    if (part.kind != Statement::Kind::accumulate || known || declared) continue;
     Number start = identity(builder_, part.combine, kernel_.locals[part.slot].dtype).splat(shape.lanes);
     Accumulator accumulator{.slot = part.slot, .combine = part.combine, .parts = {}};
     for (unsigned i = 0; i < shape.unroll; ++i) {
@@ -153,11 +164,12 @@ void Emitter::emit_vector_loop(const Statement& s) {
   }
 
   llvm::Value* at = new_slot(builder_.getInt64Ty());
-  builder_.CreateStore(builder_.getInt64(0), at);
+  builder_.CreateStore(begin.value(), at);
   auto hoisted = root_.values;
   auto emit_whole = [&](unsigned unroll) {
     unsigned step = shape.lanes * unroll;
-    Number limit = extent & extent.integer(~uint64_t{step - 1});
+    Number whole = (end - begin) & end.integer(~uint64_t{step - 1});
+    Number limit = is_range ? begin + whole : whole;
     emit_counted(at, limit, step, [&](Number index) {
       std::vector<Part> parts(unroll);
       for (unsigned i = 0; i < unroll; ++i)
@@ -168,7 +180,7 @@ void Emitter::emit_vector_loop(const Statement& s) {
   };
   if (shape.unroll > 1) emit_whole(shape.unroll);
   emit_whole(1);
-  emit_tail(s, shape, at, extent);
+  emit_tail(s, shape, at, end);
   finish_accumulators(shape.lanes);
   builder_.CreateBr(after);
   builder_.SetInsertPoint(after);
@@ -178,9 +190,9 @@ void Emitter::emit_vector_loop(const Statement& s) {
   variable_ = nullptr;
 }
 
-void Emitter::emit_tail(const Statement& s, const Shape& shape, llvm::Value* at, Number extent) {
+void Emitter::emit_tail(const Statement& s, const Shape& shape, llvm::Value* at, Number end) {
   if (!shape.masked_tail) {
-    emit_counted(at, extent, 1, [&](Number index) {
+    emit_counted(at, end, 1, [&](Number index) {
       std::vector<Part> parts(1);
       parts[0].first = index;
       emit_parts(s, parts);
@@ -190,9 +202,9 @@ void Emitter::emit_tail(const Statement& s, const Shape& shape, llvm::Value* at,
   llvm::BasicBlock* tail = new_block("tail");
   llvm::BasicBlock* done = new_block("done");
   Number index(builder_, builder_.CreateLoad(builder_.getInt64Ty(), at));
-  builder_.CreateCondBr((index < extent).value(), tail, done);
+  builder_.CreateCondBr((index < end).value(), tail, done);
   builder_.SetInsertPoint(tail);
-  Number left(builder_, builder_.CreateTrunc((extent - index).value(), builder_.getInt32Ty()));
+  Number left(builder_, builder_.CreateTrunc((end - index).value(), builder_.getInt32Ty()));
   std::vector<Part> parts(1);
   parts[0] = {.lanes = shape.lanes, .first = index, .mask = iota(shape.lanes, builder_.getInt32Ty()) < left};
   emit_parts(s, parts);
@@ -204,6 +216,10 @@ void Emitter::emit_tail(const Statement& s, const Shape& shape, llvm::Value* at,
 // loads of a statement come before its stores, so that an output may be the memory of an input.
 void Emitter::emit_parts(const Statement& s, std::vector<Part>& parts) {
   for (const Statement& statement : s.body) {
+    if (statement.kind == Statement::Kind::loop) {
+      emit_inner_loop(statement, parts);
+      continue;
+    }
     if (statement.kind == Statement::Kind::accumulate) {
       emit_accumulate(statement, parts);
       continue;
@@ -214,8 +230,7 @@ void Emitter::emit_parts(const Statement& s, std::vector<Part>& parts) {
       if (statement.kind == Statement::Kind::store) {
         store(statement.slot, statement.index, values[i], parts[i]);
       } else {
-        parts[i].locals[statement.slot] = values[i];
-        forget(&Emitter::reads_local, parts[i]);
+        set_local(statement.slot, values[i], parts[i]);
       }
     }
     if (statement.kind != Statement::Kind::store) continue;
@@ -224,15 +239,49 @@ void Emitter::emit_parts(const Statement& s, std::vector<Part>& parts) {
   }
 }
 
+void Emitter::set_local(uint32_t slot, Number value, Part& part) {
+  value = value.splat(part.lanes);
+  auto [at, fresh] = part.locals.try_emplace(slot);
+  if (fresh) at->second = new_slot(value.type());
+  builder_.CreateStore(value.value(), at->second);
+  forget(&Emitter::reads_local, part);
+}
+
+// A serial loop that all lanes of all parts run together.
+void Emitter::emit_inner_loop(const Statement& s, std::vector<Part>& parts) {
+  llvm::Value* at = new_slot(builder_.getInt64Ty());
+  builder_.CreateStore(builder_.getInt64(0), at);
+  Number limit = integers_.lower(s.extent.node());
+  auto forget_written = [&](Part& part) {
+    forget(&Emitter::reads_memory, part);
+    forget(&Emitter::reads_local, part);
+  };
+  forget_written(root_);
+  auto outside = root_.values;
+  std::vector<std::unordered_map<ExprId, Number>> values;
+  for (Part& part : parts) {
+    forget_written(part);
+    values.push_back(part.values);
+  }
+  emit_counted(at, limit, 1, [&](Number index) {
+    integers_.bind(s.variable.node(), index);
+    emit_parts(s, parts);
+  });
+  root_.values = std::move(outside);
+  for (size_t i = 0; i < parts.size(); ++i) parts[i].values = std::move(values[i]);
+}
+
 void Emitter::emit_accumulate(const Statement& s, std::vector<Part>& parts) {
   DType dtype = kernel_.locals[s.slot].dtype;
   auto accumulator = std::ranges::find(accumulators_, s.slot, &Accumulator::slot);
   for (size_t i = 0; i < parts.size(); ++i) {
     Part& part = parts[i];
     Number next = value(s.value, part);
-    if (auto it = part.locals.find(s.slot); it != part.locals.end()) {
-      it->second = combine(s.combine, dtype, it->second, next);
-      forget(&Emitter::reads_local, part);
+    if (part.locals.contains(s.slot)) {
+      llvm::Value* place = part.locals.at(s.slot);
+      next = next.splat(part.lanes);
+      Number present(builder_, builder_.CreateLoad(next.type(), place));
+      set_local(s.slot, combine(s.combine, dtype, present, next), part);
       continue;
     }
     // A single lane adds to the local itself.
