@@ -66,6 +66,8 @@ class Stitcher::Stitching {
   kir::Value read_if(kir::Value condition, const Value& value, const Index& at);
   kir::Value read_at(const Value& value, kir::Value position);
   std::optional<StitchedKernel> run(const Value& root, bool vectorised);
+  std::optional<StitchedKernel> run_epilogue(const Value& root, const Value& producer, size_t columns);
+  StitchedKernel run_copy(const Value& value, const Layout& to);
 
  private:
   struct Lowered {
@@ -81,7 +83,14 @@ class Stitcher::Stitching {
   const ir::SymDims& dims_of(const Value& value) { return *owner_.rdp_.known(value).type.dims; }
   sym::Expr elements(const Value& value);
   bool at_most_once(const Value& value, const std::vector<sym::Expr>& loops);
-  void nest(const Value& root, uint32_t output, Index& at, bool vectorised);
+  // One loop per axis in the given order, the innermost that has more than one step vectorised.
+  void nest(const SymDims& dims, const Layout& order, bool vectorised, const std::function<void(const Index&)>& body);
+  void nest(const SymDims& dims, const Layout& order, size_t depth, bool vectorised, Index& at,
+            const std::function<void(const Index&)>& body);
+  const Layout& layout(const Value& value) { return owner_.placement_.layout(value); }
+  bool is_inlined(const Value& value) { return value.node != nullptr && inlined_.contains(value.node); }
+  bool is_at_root(const Value& value, const Index& at);
+  bool index_checks(std::vector<IndexCheck>& checks);
 
   Stitcher& owner_;
   const std::set<const Node*>& inlined_;
@@ -92,6 +101,12 @@ class Stitcher::Stitching {
   std::vector<const Value*> inputs_;
   kir::Value guard_;      // under which elements are read now
   bool repeats_ = false;  // something is reduced more often than if it were stored
+  // Of an epilogue: what it overwrites, at which index, and where that is.
+  const Value* producer_ = nullptr;
+  Index root_at_;
+  kir::Value root_position_;
+  uint32_t output_ = 0;
+  bool misplaced_ = false;  // it would read what another place holds
 };
 
 ir::LowerContext& Stitcher::Stitching::context(const Node& node) {
@@ -120,8 +135,29 @@ ir::LowerContext& Stitcher::Stitching::context(const Node& node) {
 }
 
 kir::Value Stitcher::Stitching::read(const Value& value, const Index& at) {
-  if (value.node != nullptr && inlined_.contains(value.node)) return compute(value, at);
-  return stored(value, ops::linear_index(builder_, dims_of(value), at));
+  if (&value == producer_) {
+    misplaced_ = misplaced_ || !is_at_root(value, at);
+    return builder_.load(output_, root_position_);
+  }
+  if (is_inlined(value)) {
+    // A view of stored memory is read where it is.
+    if (!owner_.placement_.views.contains(value.node) || is_inlined(*value.node->operands[0]))
+      return compute(value, at);
+    return stored(*value.node->operands[0], position(builder_, layout(value), dims_of(value), at));
+  }
+  if (root_position_ && is_at_root(value, at)) return stored(value, root_position_);
+  return stored(value, position(builder_, layout(value), dims_of(value), at));
+}
+
+// Whether the element lies where the epilogue's own does, counted from the beginning of its tensor.
+bool Stitcher::Stitching::is_at_root(const Value& value, const Index& at) {
+  const SymDims& dims = dims_of(value);
+  const SymDims& own = dims_of(*producer_);
+  if (dims.size() != own.size() || layout(value) != layout(*producer_)) return false;
+  const sym::Facts& facts = owner_.facts_of(*producer_->node);
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (at[i].id() != root_at_[i].id() || facts.prove_equal(dims[i], own[i]) != sym::Truth::yes) return false;
+  return true;
 }
 
 // An element of an operand that a pass wrote on the node.
@@ -147,8 +183,8 @@ kir::Value Stitcher::Stitching::read_if(kir::Value condition, const Value& value
 }
 
 kir::Value Stitcher::Stitching::read_at(const Value& value, kir::Value position) {
-  if (value.node != nullptr && inlined_.contains(value.node))
-    return compute(value, ops::index_at(builder_, dims_of(value), position));
+  if (is_inlined(value) || &value == producer_ || !layout(value).empty())
+    return read(value, ops::index_at(builder_, dims_of(value), position));
   return stored(value, position);
 }
 
@@ -220,47 +256,96 @@ kir::Value Stitcher::Stitching::constant_element(const Value& value) {
   return {};
 }
 
-// One loop per dim, the last one vectorised.
-void Stitcher::Stitching::nest(const Value& root, uint32_t output, Index& at, bool vectorised) {
-  const ir::SymDims& dims = dims_of(root);
-  if (at.size() == dims.size()) {
-    builder_.store(output, ops::linear_index(builder_, dims, at), compute(root, at));
-    return;
-  }
-  if (dims[at.size()].constant() == 1) {
-    at.push_back(builder_.integer(0));
-    nest(root, output, at, vectorised);
-    at.pop_back();
-    return;
-  }
-  bool innermost = std::all_of(dims.begin() + static_cast<std::ptrdiff_t>(at.size()) + 1, dims.end(),
-                               [](sym::Expr d) { return d.constant() == 1; });
+void Stitcher::Stitching::nest(const SymDims& dims, const Layout& order, bool vectorised,
+                               const std::function<void(const Index&)>& body) {
+  Index at(dims.size(), builder_.integer(0));
+  nest(dims, memory_order(order, dims.size()), 0, vectorised, at, body);
+}
+
+void Stitcher::Stitching::nest(const SymDims& dims, const Layout& order, size_t depth, bool vectorised, Index& at,
+                               const std::function<void(const Index&)>& body) {
+  while (depth < order.size() && dims[order[depth]].constant() == 1) ++depth;
+  if (depth == order.size()) return body(at);
+  bool innermost = std::all_of(order.begin() + static_cast<std::ptrdiff_t>(depth) + 1, order.end(),
+                               [&](uint32_t axis) { return dims[axis].constant() == 1; });
   auto kind = innermost && vectorised ? kir::Statement::LoopKind::vector : kir::Statement::LoopKind::serial;
-  builder_.loop(kind, dims[at.size()], "i", [&](kir::Value variable) {
-    at.push_back(variable);
-    nest(root, output, at, vectorised);
-    at.pop_back();
+  builder_.loop(kind, dims[order[depth]], "i", [&](kir::Value variable) {
+    at[order[depth]] = variable;
+    nest(dims, order, depth + 1, vectorised, at, body);
+    at[order[depth]] = builder_.integer(0);
   });
+}
+
+// What must be checked before the kernel runs; false if it cannot be.
+bool Stitcher::Stitching::index_checks(std::vector<IndexCheck>& checks) {
+  for (const auto& [node, lowered] : lowered_)
+    for (const auto& check : lowered.context->index_checks()) {
+      const Value* indices = node->operands[check.operand];
+      if (is_inlined(*indices)) return false;
+      checks.push_back({.indices = indices, .extent = check.extent, .node = node});
+    }
+  return true;
 }
 
 std::optional<StitchedKernel> Stitcher::Stitching::run(const Value& root, bool vectorised) {
   uint32_t output =
       builder_.add_buffer("y", owner_.rdp_.known(root).type.dtype, kir::Buffer::Role::output, elements(root));
-  Index at;
-  nest(root, output, at, vectorised);
+  nest(dims_of(root), layout(root), vectorised, [&](const Index& at) {
+    builder_.store(output, position(builder_, layout(root), dims_of(root), at), compute(root, at));
+  });
   bool alone = inlined_.size() == 1;  // then there is no other way
-  if (builder_.reduces_in_vector_loop() || (repeats_ && !alone)) return std::nullopt;
-  std::vector<IndexCheck> checks;
-  for (const auto& [node, lowered] : lowered_)
-    for (const auto& check : lowered.context->index_checks()) {
-      const Value* indices = node->operands[check.operand];
-      if (indices->node != nullptr && inlined_.contains(indices->node)) return std::nullopt;  // not to be checked
-      checks.push_back({.indices = indices, .extent = check.extent, .node = node});
+  if (repeats_ && !alone) return std::nullopt;
+  StitchedKernel result{.inputs = std::move(inputs_), .vectorised = vectorised};
+  if (!index_checks(result.index_checks)) return std::nullopt;
+  result.reduces_by_lane = builder_.reduces_in_vector_loop();
+  result.kernel = shape_loops(builder_.finish(), builder_.symbols());
+  return result;
+}
+
+std::optional<StitchedKernel> Stitcher::Stitching::run_epilogue(const Value& root, const Value& producer,
+                                                                size_t columns) {
+  const SymDims& dims = dims_of(root);
+  output_ = builder_.add_buffer("y", DType::f32, kir::Buffer::Role::output, elements(root));
+  std::vector<uint32_t> rows;
+  SymDims row_dims;
+  for (uint32_t axis : memory_order(layout(root), dims.size()))
+    if (axis != columns) {
+      rows.push_back(axis);
+      row_dims.push_back(dims[axis]);
     }
-  return StitchedKernel{.kernel = shape_loops(builder_.finish(), builder_.symbols()),
-                        .inputs = std::move(inputs_),
-                        .index_checks = std::move(checks),
-                        .vectorised = vectorised};
+  sym::Expr row_count = builder_.symbols().constant(1);
+  for (sym::Expr d : row_dims) row_count = row_count * d;
+  auto range = kir::Statement::LoopKind::range;
+  builder_.loop(range, row_count, "row", [&](kir::Value row) {
+    builder_.loop(range, dims[columns], "column", [&](kir::Value column) {
+      root_at_.resize(dims.size());
+      Index row_at = ops::index_at(builder_, row_dims, row);
+      for (size_t i = 0; i < rows.size(); ++i) root_at_[rows[i]] = row_at[i];
+      root_at_[columns] = column;
+      root_position_ = row * builder_.integer(dims[columns]) + column;
+      producer_ = &producer;
+      builder_.store(output_, root_position_, compute(root, root_at_));
+    });
+  });
+  StitchedKernel result{.inputs = std::move(inputs_)};
+  if (misplaced_ || !builder_.reductions().empty() || !index_checks(result.index_checks)) return std::nullopt;
+  result.kernel = builder_.finish();
+  return result;
+}
+
+StitchedKernel Stitcher::Stitching::run_copy(const Value& value, const Layout& to) {
+  const SymDims& dims = dims_of(value);
+  uint32_t output =
+      builder_.add_buffer("y", owner_.rdp_.known(value).type.dtype, kir::Buffer::Role::output, elements(value));
+  Layout order = memory_order(to, dims.size());
+  // Few channels make bad vectors: lines are better.
+  std::optional<int64_t> inner = dims[order.back()].constant();
+  if (inner && *inner < 8 && order.size() > 1) std::rotate(order.rbegin(), order.rbegin() + 1, order.rend());
+  nest(dims, order, true, [&](const Index& at) {
+    builder_.store(output, position(builder_, to, dims, at),
+                   stored(value, position(builder_, layout(value), dims, at)));
+  });
+  return {.kernel = shape_loops(builder_.finish(), builder_.symbols()), .inputs = std::move(inputs_)};
 }
 
 Stitcher::Stitcher(ir::Module& module, const analysis::Rdp& rdp) : rdp_(rdp), symbols_(module.symbols()) {
@@ -273,17 +358,13 @@ sym::Facts& Stitcher::facts_of(const Node& node) {
   return facts_.try_emplace(region, rdp_.region(*region).facts).first->second;
 }
 
-const Stitcher::Probe& Stitcher::probe(const Node& node) {
-  auto at = probes_.find(&node);
-  if (at == probes_.end()) at = probes_.emplace(&node, make_probe(node)).first;
+const NodeForm& Stitcher::form(const Node& node) {
+  auto at = forms_.find(&node);
+  if (at == forms_.end()) at = forms_.emplace(&node, find_form(node)).first;
   return at->second;
 }
 
-const std::string& Stitcher::refusal(const Node& node) { return probe(node).refusal; }
-const std::optional<ir::ProductForm>& Stitcher::product(const Node& node) { return probe(node).product; }
-bool Stitcher::is_view(const Node& node) { return probe(node).view; }
-
-Stitcher::Probe Stitcher::make_probe(const Node& node) {
+NodeForm Stitcher::find_form(const Node& node) {
   if (!node.op->lower) return {.refusal = std::string(node.op->lower.reason())};
   auto formless = [&](const Value* v) { return v != nullptr && !has_kernel_form(rdp_.known(*v).type); };
   if (std::ranges::any_of(node.operands, formless) ||
@@ -293,17 +374,74 @@ Stitcher::Probe Stitcher::make_probe(const Node& node) {
     std::set<const Node*> none;
     Stitching stitching(*this, none, "probe");
     const ir::LowerContext& context = stitching.context(node);
-    return {.refusal = {}, .product = context.product(), .view = context.is_view()};
+    return {.refusal = {},
+            .product = context.product(),
+            .convolution = context.convolution(),
+            .permutation = context.permutation(),
+            .reshapes = context.is_view()};
   } catch (const ir::NotLowered& refused) {
     return {.refusal = refused.reason};
   }
 }
 
+namespace {
+
+// Loads of a vector loop whose lanes are not side by side in memory, nor all the same.
+size_t scattered_loads(const kir::Kernel& kernel) {
+  std::set<std::pair<kir::ExprId, uint64_t>> scattered;
+  auto visit_expression = [&](auto& self, kir::ExprId id, const sym::Expr& variable) -> void {
+    if (id == kir::no_expr) return;
+    const kir::Expr& e = kernel[id];
+    if (e.op == kir::Op::load || e.op == kir::Op::load_if) {
+      sym::Expr index = kernel[e.operands[0]].integer;
+      sym::Expr next = index ? sym::substitute(index, [&](sym::Expr s) { return s == variable ? s + 1 : sym::Expr(); })
+                             : sym::Expr();
+      std::optional<int64_t> step = index ? (next - index).constant() : std::nullopt;
+      if (!step || *step < 0 || *step > 1) scattered.emplace(id, variable.id());
+    }
+    for (kir::ExprId operand : e.operands) self(self, operand, variable);
+  };
+  auto visit_block = [&](auto& self, const kir::Block& block, sym::Expr variable) -> void {
+    for (const kir::Statement& s : block) {
+      if (variable) visit_expression(visit_expression, s.value, variable);
+      bool is_vector = s.kind == kir::Statement::Kind::loop && s.loop_kind == kir::Statement::LoopKind::vector;
+      self(self, s.body, is_vector ? s.variable : variable);
+    }
+  };
+  visit_block(visit_block, kernel.body, {});
+  return scattered.size();
+}
+
+}  // namespace
+
 std::optional<StitchedKernel> Stitcher::stitch(const Value& root, const std::set<const Node*>& inlined,
                                                std::string name) {
-  // Rows of elements side by side, or, if each element is a reduction, one after the other.
-  if (auto kernel = Stitching(*this, inlined, name).run(root, true)) return kernel;
-  return Stitching(*this, inlined, std::move(name)).run(root, false);
+  // Lanes are elements that lie side by side. Where each of them is a reduction, they may as well be what is reduced:
+  // whichever reads memory in order.
+  std::optional<StitchedKernel> elements = Stitching(*this, inlined, name).run(root, true);
+  if (elements && !elements->reduces_by_lane) return elements;
+  std::optional<StitchedKernel> rows = Stitching(*this, inlined, std::move(name)).run(root, false);
+  if (elements && (!rows || scattered_loads(elements->kernel) < scattered_loads(rows->kernel))) return elements;
+  return rows;
+}
+
+std::optional<StitchedKernel> Stitcher::stitch_epilogue(const Value& root, const std::set<const Node*>& inlined,
+                                                        const Value& producer, size_t columns) {
+  const ir::Type& type = rdp_.known(root).type;
+  const ir::Type& from = rdp_.known(producer).type;
+  if (type.dtype != DType::f32 || type.dims->size() != from.dims->size() ||
+      placement_.layout(root) != placement_.layout(producer))
+    return std::nullopt;
+  for (size_t i = 0; i < type.dims->size(); ++i)
+    if (facts_of(*producer.node).prove_equal((*type.dims)[i], (*from.dims)[i]) != sym::Truth::yes) return std::nullopt;
+  std::set<const Node*> others = inlined;
+  others.erase(producer.node);
+  return Stitching(*this, others, "epilogue").run_epilogue(root, producer, columns);
+}
+
+StitchedKernel Stitcher::stitch_copy(const Value& value, const Layout& to) {
+  std::set<const Node*> none;
+  return Stitching(*this, none, "copy").run_copy(value, to);
 }
 
 }  // namespace selkie::codegen

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analysis/rdp.h"
+#include "codegen/layout.h"
 #include "kir/kernel.h"
 #include "ops/support/lower.h"
 
@@ -18,46 +19,69 @@ struct IndexCheck {
   const ir::Node* node;
 };
 
+// What `lower` says of a node as a whole.
+struct NodeForm {
+  std::string refusal;  // why it has no kernel; empty if it has
+  std::optional<ir::ProductForm> product = {};
+  std::optional<ir::ConvolutionForm> convolution = {};
+  std::optional<std::vector<int64_t>> permutation = {};  // it moves axes and does nothing else
+  bool reshapes = false;                                 // its result is its first operand under other dims
+};
+
+// Where stored values lie.
+struct Placement {
+  std::map<const ir::Value*, Layout> layouts;  // those that are not plain
+  std::set<const ir::Node*> views;             // whose result is the memory of their first operand
+
+  const Layout& layout(const ir::Value& value) const {
+    static const Layout plain;
+    auto at = layouts.find(&value);
+    return at == layouts.end() ? plain : at->second;
+  }
+};
+
 struct StitchedKernel {
   kir::Kernel kernel;  // its buffers: the output, then the inputs
   std::vector<const ir::Value*> inputs;
   std::vector<IndexCheck> index_checks;
-  bool vectorised = true;  // over elements of the output; else within reductions only
+  bool vectorised = true;        // over elements of the output; else within reductions only
+  bool reduces_by_lane = false;  // each lane of a vector makes a reduction of its own
 };
 
 class Stitcher {
  public:
   Stitcher(ir::Module& module, const analysis::Rdp& rdp);
 
-  // Why a node has no kernel; empty if it has.
-  const std::string& refusal(const ir::Node& node);
+  const NodeForm& form(const ir::Node& node);
+  sym::Facts& facts_of(const ir::Node& node);
+  sym::Context& symbols() { return symbols_; }
 
-  // The product that a node is, if it is one.
-  const std::optional<ir::ProductForm>& product(const ir::Node& node);
-  // Whether its result is its first operand under other dims.
-  bool is_view(const ir::Node& node);
+  // Set once the forms of all nodes have been asked.
+  void set_placement(Placement placement) { placement_ = std::move(placement); }
+  const Placement& placement() const { return placement_; }
 
   // The kernel that stores `root`, with the nodes of `inlined` computed where they are used. Nothing if that would
   // compute something more often than storing it does.
   std::optional<StitchedKernel> stitch(const ir::Value& root, const std::set<const ir::Node*>& inlined,
                                        std::string name);
+  // A kernel over two ranges, rows and columns of `producer` as its library kernel finishes them, that turns its
+  // elements into those of `root` where they are. Nothing if they are not the same elements in the same places. The
+  // columns are the axis of that number; the rows are all others.
+  std::optional<StitchedKernel> stitch_epilogue(const ir::Value& root, const std::set<const ir::Node*>& inlined,
+                                                const ir::Value& producer, size_t columns);
+  // Copies a stored value into another layout.
+  StitchedKernel stitch_copy(const ir::Value& value, const Layout& to);
 
  private:
   class Stitching;
 
-  sym::Facts& facts_of(const ir::Node& node);
-  struct Probe {
-    std::string refusal;
-    std::optional<ir::ProductForm> product = {};
-    bool view = false;
-  };
-  const Probe& probe(const ir::Node& node);
-  Probe make_probe(const ir::Node& node);
+  NodeForm find_form(const ir::Node& node);
 
   const analysis::Rdp& rdp_;
   sym::Context& symbols_;
   std::map<const ir::Region*, sym::Facts> facts_;
-  std::map<const ir::Node*, Probe> probes_;
+  std::map<const ir::Node*, NodeForm> forms_;
+  Placement placement_;
   std::map<const ir::Node*, const ir::Region*> homes_;
 };
 

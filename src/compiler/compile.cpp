@@ -3,23 +3,17 @@
 #include <algorithm>
 
 #include "analysis/checks.h"
-#include "codegen/stitch.h"
-#include "compiler/sizes.h"
-#include "kernels/gemm.h"
-#include "plan/groups.h"
+#include "compiler/emitter.h"
+#include "compiler/layouts.h"
 
 namespace selkie::compiler {
 namespace {
 
 using analysis::SymbolInfo;
 using ir::Known;
-using ir::Node;
-using ir::Value;
 using program::Instruction;
 using program::Opcode;
-using program::Register;
 using program::RegisterInfo;
-using program::Slot;
 using Storage = RegisterInfo::Storage;
 
 // Text that a format string prints as it is.
@@ -31,78 +25,33 @@ std::string escaped(const std::string& text) {
 
 std::string check_text(const std::string& required) { return escaped(required) + ", but the sides are {a} and {b}"; }
 
-class Emitter {
- public:
-  Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks)
-      : given_checks_(std::move(checks)),
-        module_(module),
-        rdp_(rdp),
-        main_(module.main()),
-        stitcher_(module, rdp),
-        sizes_(out_.program) {}
+}  // namespace
 
-  Compiled run() {
-    parameters();
-    entry_checks();
-    out_.nodes = main_.body.nodes.size();
-    find_computable();
-    plan::FusionRules rules{.has_kernel = [&](const Node& node) { return computable_.contains(&node); },
-                            .fits = [&](const Value& stored, const auto& inlined) { return fits(stored, inlined); }};
-    for (const plan::Step& step : plan::form_steps(main_.body, rules)) {
-      emit(step);
-      flush_checks();
-    }
-    results();
-    assemble();
-    return std::move(out_);
+Emitter::Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks)
+    : given_checks_(std::move(checks)),
+      module_(module),
+      rdp_(rdp),
+      main_(module.main()),
+      stitcher_(module, rdp),
+      sizes_(out_.program) {}
+
+Compiled Emitter::run() {
+  parameters();
+  entry_checks();
+  out_.nodes = main_.body.nodes.size();
+  find_computable();
+  stitcher_.set_placement(choose_layouts(main_.body, computable_, rdp_, stitcher_));
+  plan::FusionRules rules{.is_view = [&](const Node& node) { return stitcher_.placement().views.contains(&node); },
+                          .has_kernel = [&](const Node& node) { return computable_.contains(&node); },
+                          .fits = [&](const Value& stored, const auto& inlined) { return fits(stored, inlined); }};
+  for (const plan::Step& step : plan::form_steps(main_.body, rules)) {
+    emit(step);
+    flush_checks();
   }
-
- private:
-  program::Program& program() { return out_.program; }
-
-  void parameters();
-  void entry_checks();
-  bool can_check(const analysis::Check& check) const;
-  void add_check(const analysis::Check& check);
-  void flush_checks();
-  void flush_steps();
-  void find_computable();
-  bool fits(const Value& stored, const std::set<const Node*>& inlined);
-  void emit(const plan::Step& step);
-  bool is_sized(const codegen::StitchedKernel& kernel) const;
-  bool emit_view(const Node& node);
-  bool emit_product(const Node& node);
-  void emit_kernel(const Value& stored, codegen::StitchedKernel kernel, const Node& node);
-  void emit_host(const Node& node);
-  void results();
-  void assemble();
-
-  void instruction(Opcode op, uint32_t a = 0, uint32_t b = 0);
-  Register register_of(const Value& value);
-  // A tensor that a kernel writes: in the arena if its size is known at entry, and an output on the heap.
-  Register new_stored(const Value& value);
-  void bind_symbols(const Value& value, Register r, bool at_entry);
-  Slot slot(sym::Expr e) { return sizes_.slot(e); }
-  sym::Expr elements(const Value& value);
-  uint32_t kernel_index(kir::Kernel kernel);
-  std::optional<uint32_t> pack(const Value& b, const ir::ProductForm& form);
-
-  std::vector<EntryCheck> given_checks_;
-  ir::Module& module_;
-  const analysis::Rdp& rdp_;
-  const ir::Function& main_;
-  codegen::Stitcher stitcher_;
-  Compiled out_;
-  Sizes sizes_;
-  std::map<const Value*, Register> registers_;
-  std::set<const Value*> outputs_;
-  std::set<const Node*> computable_;
-  std::vector<analysis::Check> later_checks_;
-  size_t entry_check_count_ = 0;
-  std::map<std::string, uint32_t> kernels_by_text_;
-  std::vector<Instruction> code_;
-  std::vector<Instruction> entry_code_;
-};
+  results();
+  assemble();
+  return std::move(out_);
+}
 
 sym::Expr Emitter::elements(const Value& value) {
   sym::Expr product = module_.symbols().constant(1);
@@ -138,11 +87,9 @@ void Emitter::parameters() {
       input.rank = static_cast<uint32_t>(known.type.dims->size());
       for (size_t i = 0; i < known.type.dims->size(); ++i) info.dims.push_back(sizes_.new_slot());
     }
-    auto r = static_cast<Register>(program().registers.size());
-    program().registers.push_back(std::move(info));
+    Register r = registers_[parameter.get()] = add_register(std::move(info));
     program().inputs.push_back(std::move(input));
     program().parameters.push_back(r);
-    registers_[parameter.get()] = r;
   }
   for (const auto& parameter : main_.body.parameters) bind_symbols(*parameter, registers_[parameter.get()], true);
   program().entry_slots = program().slots;
@@ -248,15 +195,19 @@ void Emitter::find_computable() {
   for (const auto& node : main_.body.nodes) {
     bool fine = std::ranges::all_of(node->results, [&](const auto& r) { return sized(*r); }) &&
                 std::ranges::all_of(node->operands, [&](const Value* v) { return v == nullptr || sized(*v); });
-    if (fine && stitcher_.refusal(*node).empty()) computable_.insert(node.get());
+    if (fine && stitcher_.form(*node).refusal.empty()) computable_.insert(node.get());
     for (const auto& result : node->results) learn(*result);
   }
 }
 
 bool Emitter::fits(const Value& stored, const std::set<const Node*>& inlined) {
-  // A product is a step of its own: its kernel is the library's.
-  for (const Node* node : inlined)
-    if (stitcher_.product(*node)) return false;
+  if (is_library_call(*stored.node)) return false;
+  if (const Node* call = library_call(inlined)) {
+    bool only = std::ranges::count_if(inlined, [&](const Node* node) { return is_library_call(*node); }) == 1;
+    const auto& product = stitcher_.form(*call).product;
+    bool whole = !product || (product->batch.empty() && !product->c.columns.empty());
+    return only && whole && stitcher_.stitch_epilogue(stored, inlined, *call->results[0], column_axis(*call));
+  }
   auto together = stitcher_.stitch(stored, inlined, "trial");
   if (!together || together->kernel.buffers.size() > 16) return false;
   if (together->vectorised) return true;
@@ -264,32 +215,53 @@ bool Emitter::fits(const Value& stored, const std::set<const Node*>& inlined) {
   return alone && !alone->vectorised;
 }
 
-Register Emitter::register_of(const Value& value) {
+Emitter::Register Emitter::add_register(RegisterInfo info) {
+  program().registers.push_back(std::move(info));
+  return static_cast<Register>(program().registers.size() - 1);
+}
+
+Emitter::Register Emitter::constant_register(Tensor tensor, std::string name) {
+  RegisterInfo info{.name = std::move(name),
+                    .storage = Storage::constant,
+                    .is_tensor = true,
+                    .dtype = tensor.dtype(),
+                    .constant = static_cast<uint32_t>(program().constants.size())};
+  for (int64_t d : tensor.dims()) info.dims.push_back(slot(d));
+  program().constants.push_back(std::move(tensor));
+  return add_register(std::move(info));
+}
+
+Emitter::Register Emitter::register_of(const Value& value) {
   auto at = registers_.find(&value);
   if (at != registers_.end()) return at->second;
   CHECK(value.constant != nullptr, "%{} is used before it is made", value.name);
-  RegisterInfo info{.name = value.name,
-                    .storage = Storage::constant,
-                    .is_tensor = true,
-                    .dtype = value.constant->dtype,
-                    .constant = static_cast<uint32_t>(program().constants.size())};
-  program().constants.push_back(value.constant->tensor());
-  for (int64_t d : value.constant->dims) info.dims.push_back(slot(module_.symbols().constant(d)));
-  auto r = static_cast<Register>(program().registers.size());
-  program().registers.push_back(std::move(info));
-  return registers_[&value] = r;
+  return registers_[&value] = constant_register(value.constant->tensor(), value.name);
 }
 
-Register Emitter::new_stored(const Value& value) {
+Emitter::Register Emitter::register_in(const Value& value, const Layout& layout) {
+  if (stitcher_.placement().layout(value) == layout) return register_of(value);
+  auto [at, fresh] = copies_.try_emplace({&value, layout});
+  if (!fresh) return at->second;
+  codegen::StitchedKernel copy = stitcher_.stitch_copy(value, layout);
+  at->second = new_tensor(value, !(outputs_.contains(&value) && layout.empty()));
+  uint32_t launch = add_launch(at->second, std::move(copy), value.name + " in another layout");
+  instruction(Opcode::launch, launch);
+  return at->second;
+}
+
+Emitter::Register Emitter::new_stored(const Value& value) {
+  bool returned = outputs_.contains(&value) && stitcher_.placement().layout(value).empty();
+  return registers_[&value] = new_tensor(value, !returned);
+}
+
+Emitter::Register Emitter::new_tensor(const Value& value, bool may_be_planned) {
   const Known& known = rdp_.known(value);
   RegisterInfo info{.name = value.name, .is_tensor = true, .dtype = known.type.dtype};
   for (sym::Expr d : *known.type.dims) info.dims.push_back(slot(d));
   info.bytes = slot(elements(value) * static_cast<int64_t>(element_size(known.type.dtype)));
-  bool planned = sizes_.at_entry(info.bytes) && !outputs_.contains(&value);
+  bool planned = may_be_planned && sizes_.at_entry(info.bytes);
   info.storage = planned ? Storage::arena : Storage::heap;
-  auto r = static_cast<Register>(program().registers.size());
-  program().registers.push_back(std::move(info));
-  registers_[&value] = r;
+  Register r = add_register(std::move(info));
   if (!planned) instruction(Opcode::allocate, r);
   return r;
 }
@@ -299,7 +271,8 @@ void Emitter::emit(const plan::Step& step) {
     emit_host(*step.node);
     return;
   }
-  if (step.inlined.size() == 1 && (emit_view(*step.node) || emit_product(*step.node))) return;
+  if (step.inlined.size() == 1 && stitcher_.placement().views.contains(step.node)) return emit_view(*step.node);
+  if (const Node* call = library_call(step.inlined)) return emit_library_call(*call, *step.stored, step.inlined);
   auto kernel = stitcher_.stitch(*step.stored, step.inlined, "kernel");
   if (kernel && is_sized(*kernel)) {
     emit_kernel(*step.stored, std::move(*kernel), *step.node);
@@ -315,9 +288,8 @@ bool Emitter::is_sized(const codegen::StitchedKernel& kernel) const {
          std::ranges::all_of(kernel.index_checks, [&](const auto& check) { return sizes_.knows(check.extent); });
 }
 
-// The same elements in the same order need no kernel.
-bool Emitter::emit_view(const Node& node) {
-  if (!stitcher_.is_view(node)) return false;
+// The same memory seen under other dims needs no kernel.
+void Emitter::emit_view(const Node& node) {
   const Value& value = *node.results[0];
   const Known& known = rdp_.known(value);
   RegisterInfo info{.name = value.name,
@@ -326,63 +298,8 @@ bool Emitter::emit_view(const Node& node) {
                     .dtype = known.type.dtype,
                     .viewed = register_of(*node.operands[0])};
   for (sym::Expr d : *known.type.dims) info.dims.push_back(slot(d));
-  auto r = static_cast<Register>(program().registers.size());
-  program().registers.push_back(std::move(info));
-  registers_[&value] = r;
+  Register r = registers_[&value] = add_register(std::move(info));
   bind_symbols(value, r, false);
-  return true;
-}
-
-// A constant factor is brought into the library's layout once.
-std::optional<uint32_t> Emitter::pack(const Value& b, const ir::ProductForm& form) {
-  std::optional<int64_t> k = form.k.constant();
-  std::optional<int64_t> n = form.n.constant();
-  if (b.constant == nullptr || !k || !n) return std::nullopt;
-  const kernels::KernelTable& table = kernels::table(kernels::best_isa());
-  Tensor from = b.constant->tensor();
-  Tensor packed(DType::f32, {static_cast<int64_t>(kernels::packed_b_elements(table, *k, *n))});
-  kernels::pack_b(table, from.data<float>(), form.transposed_b ? 1 : *n, form.transposed_b ? *k : 1, *k, *n,
-                  packed.mutable_data<float>());
-  program().constants.push_back(std::move(packed));
-  return static_cast<uint32_t>(program().constants.size() - 1);
-}
-
-bool Emitter::emit_product(const Node& node) {
-  std::optional<ir::ProductForm> form = stitcher_.product(node);
-  if (!form) return false;
-  const Value& a = *node.operands[0];
-  const Value& b = *node.operands[1];
-  program::MatrixProduct product{.a = register_of(a),
-                                 .b = 0,
-                                 .c = 0,
-                                 .m = slot(form->m),
-                                 .n = slot(form->n),
-                                 .k = slot(form->k),
-                                 .batch = {},
-                                 .a_strides = {},
-                                 .b_strides = {},
-                                 .packed = false,
-                                 .transposed_b = form->transposed_b,
-                                 .node = node.source};
-  if (auto packed = form->batch.empty() ? pack(b, *form) : std::nullopt) {
-    product.packed = true;
-    RegisterInfo info{.name = b.name, .storage = Storage::constant, .is_tensor = false, .constant = *packed};
-    product.b = static_cast<Register>(program().registers.size());
-    program().registers.push_back(std::move(info));
-  } else {
-    product.b = register_of(b);
-  }
-  if (form->bias) product.bias = register_of(*node.operands[*form->bias]);
-  for (size_t i = 0; i < form->batch.size(); ++i) {
-    product.batch.push_back(slot(form->batch[i]));
-    product.a_strides.push_back(slot(form->a_strides[i]));
-    product.b_strides.push_back(slot(form->b_strides[i]));
-  }
-  product.c = new_stored(*node.results[0]);
-  program().products.push_back(std::move(product));
-  instruction(Opcode::product, static_cast<uint32_t>(program().products.size() - 1));
-  bind_symbols(*node.results[0], registers_[node.results[0].get()], false);
-  return true;
 }
 
 // Kernels of equal structure are one.
@@ -397,36 +314,41 @@ uint32_t Emitter::kernel_index(kir::Kernel kernel) {
   return at->second;
 }
 
-void Emitter::emit_kernel(const Value& stored, codegen::StitchedKernel stitched, const Node& node) {
-  program::Launch launch{.kernel = 0, .buffers = {}, .sizes = {}, .range = {}, .node = node.source};
+uint32_t Emitter::add_launch(Register output, codegen::StitchedKernel stitched, std::string name) {
+  program::Launch launch{.kernel = 0, .buffers = {output}, .sizes = {}, .range = {}, .node = std::move(name)};
   for (const codegen::IndexCheck& check : stitched.index_checks) {
     program().index_checks.push_back(
         {.indices = register_of(*check.indices), .extent = slot(check.extent), .node = check.node->describe()});
     instruction(Opcode::check_indices, static_cast<uint32_t>(program().index_checks.size() - 1));
   }
   for (const Value* input : stitched.inputs) launch.buffers.push_back(register_of(*input));
-  launch.buffers.insert(launch.buffers.begin(), new_stored(stored));
   for (sym::Expr s : stitched.kernel.sizes) launch.sizes.push_back(slot(s));
   std::vector<sym::Expr> ranges = kir::range_extents(stitched.kernel);
   if (!ranges.empty()) launch.range = slot(ranges[0]);
   launch.kernel = kernel_index(std::move(stitched.kernel));
   program().launches.push_back(std::move(launch));
-  instruction(Opcode::launch, static_cast<uint32_t>(program().launches.size() - 1));
-  bind_symbols(stored, registers_[&stored], false);
+  return static_cast<uint32_t>(program().launches.size() - 1);
+}
+
+void Emitter::emit_kernel(const Value& stored, codegen::StitchedKernel stitched, const Node& node) {
+  Register output = new_stored(stored);
+  uint32_t launch = add_launch(output, std::move(stitched), node.source);
+  instruction(Opcode::launch, launch);
+  bind_symbols(stored, output, false);
 }
 
 void Emitter::emit_host(const Node& node) {
   HostNode host{.node = &node, .captured = {}};
   program::HostCall call{
-      .operands = {}, .results = {}, .symbols = {}, .node = node.source, .why = stitcher_.refusal(node)};
+      .operands = {}, .results = {}, .symbols = {}, .node = node.source, .why = stitcher_.form(node).refusal};
   if (call.why.empty()) call.why = "a size is not known before it runs";
   for (const Value* operand : node.operands)
-    call.operands.push_back(operand == nullptr ? program::no_register : register_of(*operand));
+    call.operands.push_back(operand == nullptr ? program::no_register : register_in(*operand, {}));
   auto capture = [&](const Value* value) {
     if (value == nullptr || value->constant != nullptr || !registers_.contains(value)) return;
     if (std::ranges::find(host.captured, value) != host.captured.end()) return;
     host.captured.push_back(value);
-    call.operands.push_back(register_of(*value));
+    call.operands.push_back(register_in(*value, {}));
   };
   for (const auto& region : node.regions) {
     ir::for_each_node(std::as_const(*region), [&](const Node& inner) {
@@ -455,9 +377,7 @@ void Emitter::emit_host(const Node& node) {
       info.dtype = known.type.dtype;
       for (size_t i = 0; i < known.type.dims->size(); ++i) info.dims.push_back(sizes_.new_slot());
     }
-    auto r = static_cast<Register>(program().registers.size());
-    program().registers.push_back(std::move(info));
-    registers_[result.get()] = r;
+    Register r = registers_[result.get()] = add_register(std::move(info));
     call.results.push_back(r);
   }
   program().host_calls.push_back(std::move(call));
@@ -467,8 +387,40 @@ void Emitter::emit_host(const Node& node) {
 }
 
 void Emitter::results() {
-  for (const Value* value : main_.body.yields) program().results.push_back(register_of(*value));
+  for (const Value* value : main_.body.yields) program().results.push_back(register_in(*value, {}));
   flush_steps();  // a view that is a result has no instruction of its own
+}
+
+template <class Function>
+void Emitter::for_each_register(const Instruction& in, Function fn) {
+  auto all = [&](const std::vector<Register>& registers) { std::ranges::for_each(registers, fn); };
+  switch (in.op) {
+    case Opcode::launch:
+      return all(program().launches[in.a].buffers);
+    case Opcode::product: {
+      const program::MatrixProduct& p = program().products[in.a];
+      all({p.a.value, p.b.value, p.c.value, p.bias});
+      if (p.epilogue) all(program().launches[*p.epilogue].buffers);
+      return;
+    }
+    case Opcode::convolution: {
+      const program::Convolution& c = program().convolutions[in.a];
+      all({c.input, c.output, c.weights, c.winograd, c.bias});
+      if (c.epilogue) all(program().launches[*c.epilogue].buffers);
+      return;
+    }
+    case Opcode::host:
+      all(program().host_calls[in.a].operands);
+      return all(program().host_calls[in.a].results);
+    case Opcode::check_indices:
+      return fn(program().index_checks[in.a].indices);
+    case Opcode::bind:
+      return fn(program().binds[in.a].value);
+    case Opcode::allocate:
+      return fn(in.a);
+    default:
+      return;
+  }
 }
 
 // Entry code first, then the body, with the lifetimes of what lies in the arena and releases of what does not.
@@ -492,22 +444,7 @@ void Emitter::assemble() {
     first = std::min(first, static_cast<uint32_t>(at));
     last = std::max(last, static_cast<uint32_t>(at));
   };
-  for (size_t i = 0; i < code.size(); ++i) {
-    const Instruction& in = code[i];
-    if (in.op == Opcode::launch)
-      for (Register r : program().launches[in.a].buffers) touch(r, i);
-    if (in.op == Opcode::product)
-      for (Register r : {program().products[in.a].a, program().products[in.a].b, program().products[in.a].c,
-                         program().products[in.a].bias})
-        touch(r, i);
-    if (in.op == Opcode::host) {
-      for (Register r : program().host_calls[in.a].operands) touch(r, i);
-      for (Register r : program().host_calls[in.a].results) touch(r, i);
-    }
-    if (in.op == Opcode::check_indices) touch(program().index_checks[in.a].indices, i);
-    if (in.op == Opcode::bind) touch(program().binds[in.a].value, i);
-    if (in.op == Opcode::allocate) touch(in.a, i);
-  }
+  for (size_t i = 0; i < code.size(); ++i) for_each_register(code[i], [&](Register r) { touch(r, i); });
   for (Register r : program().results) touch(r, code.size());
 
   // Releases move what comes after them, so lifetimes are counted in the code without them, then mapped.
@@ -528,8 +465,6 @@ void Emitter::assemble() {
     program().registers[r].last = place[used[r].second];
   }
 }
-
-}  // namespace
 
 std::vector<EntryCheck> entry_checks(const analysis::Rdp& rdp) {
   std::vector<EntryCheck> checks;

@@ -61,7 +61,8 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   compiler::Compiled compiled = compile(*module);
   auto executable = std::make_shared<runtime::Executable>();
   Built built{.nodes = compiled.nodes,
-              .kernels = compiled.program.launches.size() + compiled.program.products.size(),
+              .kernels = count(compiled.program, program::Opcode::launch) + compiled.program.products.size() +
+                         compiled.program.convolutions.size(),
               .host_calls = compiled.program.host_calls.size()};
   for (const compiler::HostNode& host : compiled.host_nodes)
     executable->host_functions.push_back(host_function(module, host));

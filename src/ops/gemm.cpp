@@ -59,9 +59,15 @@ void backward(BackwardContext& c) {
 
 // The product that has a library kernel: a as it is, nothing scaled, and at most a bias of one row.
 void lower_product(LowerContext& c) {
-  bool plain = c.dtype(0) == DType::f32 && c.attr_float("alpha") == 1 && c.attr_int("transA") == 0;
-  ir::ProductForm form{
-      .m = (*c.dims(0))[0], .n = c.result_dims()[1], .k = (*c.dims(0))[1], .transposed_b = c.attr_int("transB") != 0};
+  bool plain = c.dtype(0) == DType::f32 && c.attr_float("alpha") == 1;
+  size_t swap_a = c.attr_int("transA") != 0;
+  size_t swap_b = c.attr_int("transB") != 0;
+  ir::ProductForm form{.m = c.result_dims()[0],
+                       .n = c.result_dims()[1],
+                       .k = (*c.dims(0))[1 - swap_a],
+                       .a = {.rows = {swap_a}, .columns = {1 - swap_a}},
+                       .b = {.rows = {swap_b}, .columns = {1 - swap_b}},
+                       .c = {.rows = {0}, .columns = {1}}};
   if (c.has(2)) {
     const SymDims& bias = *c.dims(2);
     plain = plain && c.attr_float("beta") == 1 && !bias.empty() && c.proves_equal(bias.back(), form.n) &&

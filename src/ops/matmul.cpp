@@ -9,36 +9,46 @@ namespace {
 
 constexpr TypeVar type{"T", dtypes::floats | DTypeSet{DType::i32, DType::i64, DType::u32, DType::u64}};
 
-// Leading dims, and strides over them in matrices, of an operand that broadcasts to `batch`.
-SymDims matrix_strides(const LowerContext& c, const SymDims& dims, const SymDims& batch) {
+// The leading axes of an operand that broadcasts to `batch`.
+void set_batch(const LowerContext& c, const SymDims& dims, const SymDims& batch, ir::ProductForm::Matrix& matrix) {
   size_t own = std::min(dims.size() > 2 ? dims.size() - 2 : 0, batch.size());
-  SymDims strides(batch.size(), c.constant(0));
-  sym::Expr stride = c.constant(1);
-  for (size_t i = own; i-- > 0;) {
-    size_t at = batch.size() - own + i;
-    if (c.proves_equal(dims[i], batch[at]))
-      strides[at] = stride;
-    else if (dims[i].constant() != 1)  // 1 or as large as the result: the run tells which
-      strides[at] = stride * sym::min(sym::max(dims[i] - 1, 0), 1);
-    stride = stride * dims[i];
+  matrix.batch.assign(batch.size() - own, {std::nullopt, c.constant(0)});
+  for (size_t i = 0; i < own; ++i) {
+    bool same = c.proves_equal(dims[i], batch[batch.size() - own + i]);
+    // Else 1 or as large as the result: the run tells which.
+    matrix.batch.emplace_back(i, same ? c.constant(1) : sym::min(sym::max(dims[i] - 1, 0), 1));
   }
-  return strides;
 }
 
 void lower_product(LowerContext& c) {
   const SymDims& a = *c.dims(0);
   const SymDims& b = *c.dims(1);
   const SymDims& y = c.result_dims();
-  ir::ProductForm form{
-      .m = a.size() > 1 ? a[a.size() - 2] : c.constant(1), .n = b.size() > 1 ? b.back() : c.constant(1), .k = a.back()};
-  size_t matrix = (a.size() > 1) + (b.size() > 1);
-  form.batch.assign(y.begin(), y.end() - static_cast<std::ptrdiff_t>(matrix));
+  ir::ProductForm form{.m = a.size() > 1 ? a[a.size() - 2] : c.constant(1),
+                       .n = b.size() > 1 ? b.back() : c.constant(1),
+                       .k = a.back(),
+                       .a = {.rows = {}, .columns = {a.size() - 1}},
+                       .b = {.rows = {b.size() > 1 ? b.size() - 2 : 0}, .columns = {}},
+                       .c = {.rows = {}, .columns = {}}};
+  if (a.size() > 1) form.a.rows = {a.size() - 2};
+  if (b.size() > 1) {
+    form.b.columns = {b.size() - 1};
+    form.c.columns = {y.size() - 1};
+  }
+  size_t batch = y.size() - form.c.columns.size() - form.a.rows.size();
+  if (a.size() > 1) form.c.rows = {batch};
+  form.batch.assign(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(batch));
   if (b.size() <= 2) {  // one matrix for all: more rows instead of a batch
-    for (sym::Expr d : form.batch) form.m = form.m * d;
+    for (size_t i = batch; i-- > 0;) {
+      form.m = form.m * form.batch[i];
+      form.a.rows.insert(form.a.rows.begin(), i);
+      form.c.rows.insert(form.c.rows.begin(), i);
+    }
     form.batch.clear();
   }
-  form.a_strides = matrix_strides(c, a, form.batch);
-  form.b_strides = matrix_strides(c, b, form.batch);
+  set_batch(c, a, form.batch, form.a);
+  set_batch(c, b, form.batch, form.b);
+  for (size_t i = 0; i < form.batch.size(); ++i) form.c.batch.emplace_back(i, c.constant(1));
   c.set_product(std::move(form));
 }
 

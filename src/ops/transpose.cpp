@@ -54,6 +54,7 @@ void lower(LowerContext& c) {
   const ir::Attribute* perm = c.find_attr("perm");
   std::vector<int64_t> axes =
       permutation(perm ? &std::get<std::vector<int64_t>>(*perm) : nullptr, static_cast<int64_t>(c.rank(0)));
+  c.set_permutation(axes);
   c.define(0, [&c, axes](const Index& at) {
     Index from(at.size());
     for (size_t i = 0; i < at.size(); ++i) from[static_cast<size_t>(axes[i])] = at[i];

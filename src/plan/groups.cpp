@@ -30,7 +30,7 @@ class Fusion {
       for (size_t r = node.results.size(); r-- > 0;) {
         const Value& value = *node.results[r];
         if (r > 0 && !users_.contains(&value)) continue;
-        bool only = node.results.size() == 1;
+        bool only = node.results.size() == 1 && !rules_.is_view(node);
         steps.push_back({.node = &node, .stored = &value, .inlined = only ? grow(value) : std::set{&node}});
       }
     }

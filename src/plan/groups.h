@@ -16,6 +16,8 @@ struct Step {
 };
 
 struct FusionRules {
+  // Whether its result is the memory of its operand, so that storing it costs nothing.
+  std::function<bool(const ir::Node&)> is_view;
   // Whether a kernel can compute a node's results.
   std::function<bool(const ir::Node&)> has_kernel;
   // Whether `stored` can be computed by one kernel with these nodes inlined, at no more work than before.

@@ -1,5 +1,7 @@
 #include "program/program.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,6 +23,11 @@ std::string text(const Program& p, std::span<const Register> registers) {
   return out;
 }
 
+std::string epilogue(const Program& p, std::optional<uint32_t> launch) {
+  if (!launch) return "";
+  return fmt::format(" then {}({})", p.kernels[p.launches[*launch].kernel], text(p, p.launches[*launch].buffers));
+}
+
 std::string text(const Program& p, const Instruction& i) {
   switch (i.op) {
     case Opcode::sizes:
@@ -38,8 +45,15 @@ std::string text(const Program& p, const Instruction& i) {
     }
     case Opcode::product: {
       const MatrixProduct& m = p.products[i.a];
-      return fmt::format("product {} = {} · {}{}  # {}", text(p, m.c), text(p, m.a), text(p, m.b),
-                         m.packed ? " (packed)" : "", m.node);
+      return fmt::format("product {} = {} · {}{}{}  # {}", text(p, m.c.value), text(p, m.a.value), text(p, m.b.value),
+                         m.packed ? " (packed)" : "", epilogue(p, m.epilogue), m.node);
+    }
+    case Opcode::convolution: {
+      const Convolution& c = p.convolutions[i.a];
+      return fmt::format("convolution {} = {} ∗ [{}, {}, {}]{}{}{}  # {}", text(p, c.output), text(p, c.input),
+                         c.output_channels, c.input_channels / c.groups, fmt::join(c.kernel, "×"),
+                         c.depthwise ? " depthwise" : "", c.winograd != no_register ? " or winograd" : "",
+                         epilogue(p, c.epilogue), c.node);
     }
     case Opcode::host: {
       const HostCall& c = p.host_calls[i.a];
@@ -56,6 +70,10 @@ std::string text(const Program& p, const Instruction& i) {
 }
 
 }  // namespace
+
+size_t count(const Program& program, Opcode op) {
+  return static_cast<size_t>(std::ranges::count(program.code, op, &Instruction::op));
+}
 
 std::string disassemble(const Program& p) {
   std::string out =

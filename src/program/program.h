@@ -2,6 +2,7 @@
 // and kernels. Compiler and runtime share this and nothing else.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,15 +70,35 @@ struct Launch {
   std::string node;           // what profiles and errors call it
 };
 
-// c[batch…] = a[batch…] · b[batch…] by a library kernel, in f32.
+// c[batch…] = a[batch…] · b[batch…] by a library kernel, in f32. Strides are in elements.
 struct MatrixProduct {
-  Register a, b, c;
+  struct Factor {
+    Register value;
+    Slot row_stride, column_stride;
+    std::vector<Slot> batch_strides;  // a slot that holds 0 where one is broadcast
+  };
+  Factor a, b, c;
   Slot m, n, k;
-  std::vector<Slot> batch;                 // extents of the leading dims of c
-  std::vector<Slot> a_strides, b_strides;  // in matrices, per batch dim; a slot that holds 0 where one is broadcast
-  bool packed = false;                     // b is a constant in the library's own layout
-  bool transposed_b = false;
-  Register bias = no_register;  // of n elements
+  std::vector<Slot> batch;                // extents
+  bool packed = false;                    // b is a constant in the library's own layout
+  Register bias = no_register;            // of n elements
+  std::optional<uint32_t> epilogue = {};  // a launch over rows and columns of c as they are finished
+  std::string node;
+};
+
+// A convolution by a library kernel, in f32, of channels-last tensors with constant weights. Spatial axes are depth,
+// height and width; where there are fewer, the leading ones have size 1.
+struct Convolution {
+  Register input, output;
+  Register weights;                 // packed for the direct kernel, or for the depthwise one
+  Register winograd = no_register;  // transformed ones, if that kernel is an alternative
+  Register bias = no_register;
+  bool depthwise = false;
+  int64_t input_channels, output_channels, groups;
+  std::array<int64_t, 3> kernel, stride, dilation;
+  Slot batch;
+  std::array<Slot, 3> input_dims, output_dims, pads;
+  std::optional<uint32_t> epilogue = {};
   std::string node;
 };
 
@@ -104,6 +125,7 @@ enum class Opcode : uint8_t {
   check_indices,  // index check a
   launch,         // launch a
   product,        // matrix product a
+  convolution,    // convolution a
   host,           // host call a
   bind,           // bind a
   allocate,       // heap memory for register a, as its dims say
@@ -131,8 +153,9 @@ struct Program {
   std::vector<SizeStep> steps;
   std::vector<Check> checks;
   std::vector<IndexCheck> index_checks;
-  std::vector<Launch> launches;
+  std::vector<Launch> launches;  // those of epilogues, too
   std::vector<MatrixProduct> products;
+  std::vector<Convolution> convolutions;
   std::vector<HostCall> host_calls;
   std::vector<Bind> binds;
   std::vector<Instruction> code;
@@ -142,6 +165,9 @@ struct Program {
   std::vector<std::string> kernels;  // names
   uint32_t entry_slots = 0;          // the first ones: what the plan of the arena depends on
 };
+
+// How many instructions of a kind there are.
+size_t count(const Program& program, Opcode op);
 
 // Text for people.
 std::string disassemble(const Program& program);

@@ -7,7 +7,7 @@
 
 #include "base/convert.h"
 #include "runtime/arena.h"
-#include "runtime/products.h"
+#include "runtime/library.h"
 
 namespace selkie::runtime {
 
@@ -66,11 +66,12 @@ int64_t step(const SizeStep& s, int64_t a, int64_t b) {
 
 class Context::Machine {
  public:
-  explicit Machine(std::shared_ptr<const Executable> executable)
+  Machine(std::shared_ptr<const Executable> executable, int threads)
       : executable_(std::move(executable)),
         program_(executable_->program),
         slots_(program_.slots),
-        values_(program_.registers.size()) {
+        values_(program_.registers.size()),
+        workers_(threads) {
     for (size_t i = 0; i < values_.size(); ++i)
       if (program_.registers[i].storage == Storage::arena) planned_.push_back(static_cast<Register>(i));
     bind_constants();
@@ -200,6 +201,9 @@ class Context::Machine {
       case Opcode::product:
         product(program_.products[i.a]);
         break;
+      case Opcode::convolution:
+        convolution(program_.convolutions[i.a]);
+        break;
       case Opcode::host:
         host(i.a);
         break;
@@ -247,44 +251,112 @@ class Context::Machine {
     return dims;
   }
 
-  void launch(const program::Launch& l) {
-    constexpr size_t most = 64;
+  // What a kernel is called with.
+  struct Arguments {
+    static constexpr size_t most = 64;
     void* buffers[most];
     int64_t sizes[most];
-    CHECK(l.buffers.size() <= most && l.sizes.size() <= most, "a kernel of so many operands");
-    for (size_t i = 0; i < l.buffers.size(); ++i) buffers[i] = data_of(l.buffers[i]);
-    for (size_t i = 0; i < l.sizes.size(); ++i) sizes[i] = slots_[l.sizes[i]];
-    int64_t ranges[2] = {0, l.range ? slots_[*l.range] : 0};
-    ++statistics_.launches;
-    if (executable_->interpreter) {
-      interpret(l, buffers, sizes, ranges);
-      return;
-    }
-    executable_->kernels[l.kernel](buffers, sizes, ranges);
+  };
+  void set_arguments(const program::Launch& l, Arguments& arguments) const {
+    CHECK(l.buffers.size() <= Arguments::most && l.sizes.size() <= Arguments::most, "a kernel of so many operands");
+    for (size_t i = 0; i < l.buffers.size(); ++i) arguments.buffers[i] = data_of(l.buffers[i]);
+    for (size_t i = 0; i < l.sizes.size(); ++i) arguments.sizes[i] = slots_[l.sizes[i]];
   }
 
-  void interpret(const program::Launch& l, void* const* buffers, const int64_t* sizes, const int64_t* ranges) {
+  void launch(const program::Launch& l) {
+    Arguments arguments;
+    set_arguments(l, arguments);
+    int64_t ranges[2] = {0, l.range ? slots_[*l.range] : 0};
+    ++statistics_.launches;
+    if (executable_->interpreter) return interpret(l, arguments, {ranges, l.range ? size_t{2} : size_t{0}});
+    KernelFunction kernel = executable_->kernels[l.kernel];
+    // Below so many elements, telling the other threads takes as long as the work.
+    constexpr int64_t least_shared = 8192;
+    if (workers_.threads() == 1 || ranges[1] < 2 || element_count(dims_of(l.buffers[0])) < least_shared)
+      return kernel(arguments.buffers, arguments.sizes, ranges);
+    int64_t parts = std::min<int64_t>(ranges[1], int64_t{4} * workers_.threads());
+    workers_.run(parts, 0, [&](int64_t begin, int64_t end, std::byte*) {
+      int64_t part[2] = {ranges[1] * begin / parts, ranges[1] * end / parts};
+      kernel(arguments.buffers, arguments.sizes, part);
+    });
+  }
+
+  void interpret(const program::Launch& l, const Arguments& arguments, std::span<const int64_t> ranges) {
     std::vector<CheckedBuffer> checked;
     for (size_t i = 0; i < l.buffers.size(); ++i)
-      checked.push_back({.data = buffers[i], .elements = element_count(dims_of(l.buffers[i]))});
-    executable_->interpreter(l.kernel, checked, {sizes, l.sizes.size()}, {ranges, l.range ? size_t{2} : size_t{0}});
+      checked.push_back({.data = arguments.buffers[i], .elements = element_count(dims_of(l.buffers[i]))});
+    executable_->interpreter(l.kernel, checked, {arguments.sizes, l.sizes.size()}, ranges);
+  }
+
+  float* floats(Register r) const { return r == no_register ? nullptr : reinterpret_cast<float*>(data_of(r)); }
+
+  // run(epilogue) for a library call; an interpreter makes the epilogue when the call is done.
+  template <class Run>
+  void with_epilogue(std::optional<uint32_t> index, int64_t rows, int64_t columns, Run run) {
+    ++statistics_.launches;
+    if (!index) return run(kernels::Epilogue{});
+    const program::Launch& l = program_.launches[*index];
+    Arguments arguments;
+    set_arguments(l, arguments);
+    if (!executable_->interpreter)
+      return run(kernels::Epilogue{
+          .function = executable_->kernels[l.kernel], .buffers = arguments.buffers, .sizes = arguments.sizes});
+    run(kernels::Epilogue{});
+    interpret(l, arguments, std::array<int64_t, 4>{0, rows, 0, columns});
   }
 
   void product(const program::MatrixProduct& p) {
-    Product product{.a = reinterpret_cast<const float*>(data_of(p.a)),
-                    .b = reinterpret_cast<const float*>(data_of(p.b)),
-                    .c = reinterpret_cast<float*>(data_of(p.c)),
-                    .m = slots_[p.m],
-                    .n = slots_[p.n],
-                    .k = slots_[p.k],
-                    .packed = p.packed,
-                    .transposed_b = p.transposed_b,
-                    .bias = p.bias == no_register ? nullptr : reinterpret_cast<const float*>(data_of(p.bias))};
-    for (program::Slot s : p.batch) product.batch.push_back(slots_[s]);
-    for (program::Slot s : p.a_strides) product.a_strides.push_back(slots_[s]);
-    for (program::Slot s : p.b_strides) product.b_strides.push_back(slots_[s]);
-    ++statistics_.launches;
-    products_.run(product);
+    product_.matrices = {.m = slots_[p.m],
+                         .n = slots_[p.n],
+                         .k = slots_[p.k],
+                         .a = floats(p.a.value),
+                         .a_row_stride = slots_[p.a.row_stride],
+                         .a_column_stride = slots_[p.a.column_stride],
+                         .packed_b = p.packed ? floats(p.b.value) : nullptr,
+                         .b = p.packed ? nullptr : floats(p.b.value),
+                         .b_row_stride = slots_[p.b.row_stride],
+                         .b_column_stride = slots_[p.b.column_stride],
+                         .c = floats(p.c.value),
+                         .c_row_stride = slots_[p.c.row_stride],
+                         .bias = floats(p.bias),
+                         .epilogue = {}};
+    product_.batch.clear();
+    for (size_t i = 0; i < p.batch.size(); ++i)
+      product_.batch.push_back({.extent = slots_[p.batch[i]],
+                                .a_stride = slots_[p.a.batch_strides[i]],
+                                .b_stride = slots_[p.b.batch_strides[i]],
+                                .c_stride = slots_[p.c.batch_strides[i]]});
+    with_epilogue(p.epilogue, product_.matrices.m, product_.matrices.n, [&](const kernels::Epilogue& epilogue) {
+      product_.matrices.epilogue = epilogue;
+      library_.run(product_);
+    });
+  }
+
+  void convolution(const program::Convolution& c) {
+    auto sizes = [&](const std::array<program::Slot, 3>& slots) {
+      return std::array<int64_t, 3>{slots_[slots[0]], slots_[slots[1]], slots_[slots[2]]};
+    };
+    kernels::Convolution call{.shape = {.batch = slots_[c.batch],
+                                        .input_channels = c.input_channels,
+                                        .output_channels = c.output_channels,
+                                        .groups = c.groups,
+                                        .input = sizes(c.input_dims),
+                                        .output = sizes(c.output_dims),
+                                        .kernel = c.kernel,
+                                        .stride = c.stride,
+                                        .dilation = c.dilation,
+                                        .pad = sizes(c.pads)},
+                              .input = floats(c.input),
+                              .input_pixel_stride = c.input_channels,
+                              .packed_weights = floats(c.weights),
+                              .bias = floats(c.bias),
+                              .output = floats(c.output),
+                              .output_pixel_stride = c.output_channels,
+                              .epilogue = {}};
+    with_epilogue(c.epilogue, call.shape.output_pixels(), c.output_channels, [&](const kernels::Epilogue& epilogue) {
+      call.epilogue = epilogue;
+      library_.run(call, c.depthwise, floats(c.winograd));
+    });
   }
 
   // A register as a host value; tensors of the arena are seen in place.
@@ -361,12 +433,14 @@ class Context::Machine {
   std::list<Plan> plans_;  // the latest first
   std::unique_ptr<std::byte, FreeMemory> arena_;
   int64_t arena_bytes_ = 0;
-  Products products_;
+  Workers workers_;
+  Library library_{workers_};
+  Product product_;  // kept for its memory
   Statistics statistics_;
 };
 
-Context::Context(std::shared_ptr<const Executable> executable)
-    : machine_(std::make_unique<Machine>(std::move(executable))) {}
+Context::Context(std::shared_ptr<const Executable> executable, int threads)
+    : machine_(std::make_unique<Machine>(std::move(executable), threads)) {}
 Context::~Context() = default;
 Context::Context(Context&&) noexcept = default;
 

@@ -45,7 +45,8 @@ struct Statistics {
 
 class Context {
  public:
-  explicit Context(std::shared_ptr<const Executable> executable);
+  // Kernels are shared among so many threads, of which the caller is one.
+  explicit Context(std::shared_ptr<const Executable> executable, int threads = 1);
   ~Context();
   Context(Context&&) noexcept;
 

@@ -21,12 +21,26 @@ struct NotLowered {
 
 // A matrix product of operands 0 and 1 in f32, for which there are library kernels: result[batch…, m, n].
 struct ProductForm {
+  // What the axes of an operand or of the result are. Several are taken together, none is an extent of 1.
+  struct Matrix {
+    std::vector<size_t> rows;
+    std::vector<size_t> columns;
+    // For each batch dim the axis, and a factor of its stride: 0 where it turns out to be broadcast.
+    std::vector<std::pair<std::optional<size_t>, sym::Expr>> batch = {};
+  };
   sym::Expr m, n, k;
   SymDims batch = {};
-  SymDims a_strides = {};  // matrices from one to the next along each batch dim, 0 where one is broadcast
-  SymDims b_strides = {};
-  bool transposed_b = false;        // b is [n, k]
+  Matrix a, b, c;
   std::optional<size_t> bias = {};  // an operand of n elements that is added to every row
+};
+
+// A convolution of operand 0 [batch, channels, spatial…] with operand 1 [channels, channels / groups, kernel…] and,
+// where it is there, the bias in operand 2, in f32.
+struct ConvolutionForm {
+  int64_t groups;
+  std::vector<int64_t> strides;
+  std::vector<int64_t> dilations;
+  SymDims pads;  // before the first element of each spatial axis
 };
 
 class LowerContext : public ShapeContext {
@@ -65,11 +79,16 @@ class LowerContext : public ShapeContext {
   void require_indices(size_t operand, sym::Expr extent) { index_checks_.push_back({operand, extent}); }
   // Says that the result is operand 0 in the same order, under other dims.
   void set_view() { view_ = true; }
-  // Says that the node is a product, too.
+  // Says that axis i of the result is axis axes[i] of operand 0.
+  void set_permutation(std::vector<int64_t> axes) { permutation_ = std::move(axes); }
+  // Says that the node is a product or a convolution, too.
   void set_product(ProductForm form) { product_ = std::move(form); }
+  void set_convolution(ConvolutionForm form) { convolution_ = std::move(form); }
 
   const Element& element(size_t result) const { return elements_[result]; }
   const std::optional<ProductForm>& product() const { return product_; }
+  const std::optional<ConvolutionForm>& convolution() const { return convolution_; }
+  const std::optional<std::vector<int64_t>>& permutation() const { return permutation_; }
   bool is_view() const { return view_; }
   struct IndexCheck {
     size_t operand;
@@ -82,6 +101,8 @@ class LowerContext : public ShapeContext {
   Operands read_;
   std::vector<Element> elements_;
   std::optional<ProductForm> product_;
+  std::optional<ConvolutionForm> convolution_;
+  std::optional<std::vector<int64_t>> permutation_;
   bool view_ = false;
   std::vector<IndexCheck> index_checks_;
 };

@@ -1,0 +1,147 @@
+#include "compiler/layouts.h"
+
+#include <algorithm>
+
+namespace selkie::compiler {
+namespace {
+
+using codegen::channels_last;
+using codegen::Layout;
+using codegen::NodeForm;
+using codegen::permuted;
+using codegen::Placement;
+using codegen::reshaped;
+using codegen::simplified;
+using codegen::SymDims;
+using ir::Node;
+using ir::Value;
+
+class LayoutChooser {
+ public:
+  LayoutChooser(const ir::Region& region, const std::set<const Node*>& computable, const analysis::Rdp& rdp,
+                codegen::Stitcher& stitcher)
+      : region_(region), computable_(computable), rdp_(rdp), stitcher_(stitcher) {}
+
+  Placement run() {
+    for (const Value* value : region_.yields) want(value, {});
+    for (size_t i = region_.nodes.size(); i-- > 0;) pass_wants(*region_.nodes[i]);
+    outputs_.insert(region_.yields.begin(), region_.yields.end());
+    for (const auto& node : region_.nodes)
+      if (computable_.contains(node.get()))
+        for (const auto& result : node->results) place(*node, *result);
+    return std::move(placement_);
+  }
+
+ private:
+  const ir::Type& type(const Value& value) { return rdp_.known(value).type; }
+  const SymDims& dims(const Value& value) { return *type(value).dims; }
+  // Only floats are stored in other layouts: what is read element by element on the host stays plain.
+  bool may_move(const Value& value) {
+    return value.constant == nullptr && type(value).is_tensor() && type(value).dims && is_float(type(value).dtype);
+  }
+  bool same_rank(const Value& a, const Value& b) { return may_move(a) && dims(a).size() == dims(b).size(); }
+
+  void want(const Value* value, const Layout& layout) {
+    if (value == nullptr || !may_move(*value)) return;
+    auto [at, fresh] = wants_.try_emplace(value, layout);
+    if (!fresh && at->second.empty()) at->second = layout;
+  }
+
+  // From the layouts that the results of a node should have to those of its operands.
+  void pass_wants(const Node& node) {
+    if (!computable_.contains(&node)) {
+      for (const Value* operand : node.operands) want(operand, {});
+      return;
+    }
+    const NodeForm& form = stitcher_.form(node);
+    const Value& result = *node.results[0];
+    if (form.convolution) return want(node.operands[0], channels_last(dims(*node.operands[0])));
+    if (form.product) {
+      if (form.product->a.rows.size() > 1) want(node.operands[0], {});
+      return;
+    }
+    auto wanted = wants_.find(&result);
+    if (wanted == wants_.end() || !may_move(result)) return;
+    if (form.permutation) {
+      std::vector<int64_t> back(form.permutation->size());
+      for (size_t i = 0; i < back.size(); ++i)
+        back[static_cast<size_t>((*form.permutation)[i])] = static_cast<int64_t>(i);
+      return want(node.operands[0], permuted(wanted->second, back, dims(result)));
+    }
+    if (form.reshapes) {
+      if (!may_move(*node.operands[0])) return;
+      auto before = reshaped(wanted->second, dims(result), dims(*node.operands[0]), stitcher_.facts_of(node));
+      if (before) want(node.operands[0], *before);
+      return;
+    }
+    for (const Value* operand : node.operands)
+      if (operand != nullptr && same_rank(*operand, result)) want(operand, simplified(wanted->second, dims(*operand)));
+  }
+
+  void place(const Node& node, const Value& result) {
+    const NodeForm& form = stitcher_.form(node);
+    if (!may_move(result)) {
+      if (form.reshapes && placement_.layout(*node.operands[0]).empty()) placement_.views.insert(&node);
+      return;
+    }
+    const Value& first = *node.operands[0];
+    std::optional<Layout> layout;
+    if (form.permutation && may_move(first))
+      layout = permuted(placement_.layout(first), *form.permutation, dims(first));
+    if (form.reshapes && (may_move(first) || first.constant != nullptr))
+      layout = reshaped(placement_.layout(first), dims(first), dims(result), stitcher_.facts_of(node));
+    if (layout) {
+      placement_.views.insert(&node);
+      return set(result, *layout);
+    }
+    if (form.convolution) return set(result, channels_last(dims(result)));
+    if (outputs_.contains(&result)) return;
+    auto wanted = wants_.find(&result);
+    if (form.product) {
+      if (wanted != wants_.end() && product_writes(*form.product, wanted->second, dims(result), stitcher_.symbols()))
+        set(result, wanted->second);
+      return;
+    }
+    if (wanted != wants_.end()) return set(result, wanted->second);
+    for (const Value* operand : node.operands)
+      if (operand != nullptr && same_rank(*operand, result) && !placement_.layout(*operand).empty())
+        return set(result, simplified(placement_.layout(*operand), dims(result)));
+  }
+
+  void set(const Value& value, const Layout& layout) {
+    if (!layout.empty()) placement_.layouts[&value] = layout;
+  }
+
+  const ir::Region& region_;
+  const std::set<const Node*>& computable_;
+  const analysis::Rdp& rdp_;
+  codegen::Stitcher& stitcher_;
+  std::map<const Value*, Layout> wants_;
+  std::set<const Value*> outputs_;
+  Placement placement_;
+};
+
+}  // namespace
+
+Placement choose_layouts(const ir::Region& region, const std::set<const Node*>& computable, const analysis::Rdp& rdp,
+                         codegen::Stitcher& stitcher) {
+  return LayoutChooser(region, computable, rdp, stitcher).run();
+}
+
+bool is_one_line(const SymDims& strides, const SymDims& dims, std::span<const size_t> axes) {
+  std::optional<size_t> before;
+  for (size_t axis : axes) {
+    if (dims[axis].constant() == 1) continue;
+    if (before && strides[*before] != strides[axis] * dims[axis]) return false;
+    before = axis;
+  }
+  return true;
+}
+
+bool product_writes(const ir::ProductForm& form, const Layout& layout, const SymDims& dims, sym::Context& symbols) {
+  SymDims strides = codegen::strides(layout, dims, symbols);
+  auto innermost = [&](size_t axis) { return dims[axis].constant() == 1 || strides[axis].constant() == 1; };
+  return is_one_line(strides, dims, form.c.rows) && std::ranges::all_of(form.c.columns, innermost);
+}
+
+}  // namespace selkie::compiler

@@ -1,0 +1,66 @@
+#include "runtime/library.h"
+
+#include "kernels/depthwise.h"
+#include "kernels/winograd.h"
+
+namespace selkie::runtime {
+
+void Library::run_one(const kernels::Gemm& gemm) {
+  kernels::GemmPlan plan = kernels::plan_gemm(table_, gemm, workers_.threads());
+  workers_.run(plan.tasks(), plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
+    kernels::run_gemm(table_, gemm, plan, begin, end, scratch);
+  });
+}
+
+void Library::run_matrices(const Product& product, int64_t begin, int64_t end, const kernels::GemmPlan& plan,
+                           std::byte* scratch) {
+  for (int64_t i = begin; i < end; ++i) {
+    kernels::Gemm gemm = product.matrices;
+    int64_t rest = i;
+    for (size_t axis = product.batch.size(); axis-- > 0;) {
+      const Product::Batch& batch = product.batch[axis];
+      int64_t at = rest % batch.extent;
+      rest /= batch.extent;
+      gemm.a += at * batch.a_stride;
+      gemm.b += at * batch.b_stride;
+      gemm.c += at * batch.c_stride;
+    }
+    kernels::run_gemm(table_, gemm, plan, 0, plan.tasks(), scratch);
+  }
+}
+
+void Library::run(const Product& product) {
+  int64_t count = 1;
+  for (const Product::Batch& batch : product.batch) count *= batch.extent;
+  if (count == 0) return;
+  if (count == 1) return run_one(product.matrices);
+  // Whole matrices are the tasks.
+  kernels::GemmPlan plan = kernels::plan_gemm(table_, product.matrices, 1);
+  workers_.run(count, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
+    run_matrices(product, begin, end, plan, scratch);
+  });
+}
+
+void Library::run(kernels::Convolution convolution, bool depthwise, const float* winograd_weights) {
+  int threads = workers_.threads();
+  if (convolution.shape.output_pixels() == 0) return;
+  if (depthwise) {
+    kernels::DepthwisePlan plan = kernels::plan_depthwise(convolution, threads);
+    return workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
+      kernels::run_depthwise(table_, convolution, plan, begin, end, scratch);
+    });
+  }
+  if (winograd_weights != nullptr && kernels::winograd_wins(table_, convolution.shape)) {
+    convolution.packed_weights = winograd_weights;
+    kernels::WinogradPlan plan = kernels::plan_winograd(table_, convolution, threads);
+    return workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
+      kernels::run_winograd(table_, convolution, plan, begin, end, scratch);
+    });
+  }
+  kernels::ConvolutionPlan plan = kernels::plan_convolution(table_, convolution, threads);
+  workers_.run(plan.tasks(), plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
+    kernels::run_convolution(table_, convolution, plan, begin, end, scratch);
+  });
+}
+
+}  // namespace selkie::runtime

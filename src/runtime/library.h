@@ -1,0 +1,37 @@
+// Library kernels of a run: matrix products, batched and broadcast, and convolutions, shared among threads.
+#pragma once
+
+#include "kernels/convolution.h"
+#include "kernels/gemm.h"
+#include "runtime/workers.h"
+
+namespace selkie::runtime {
+
+// Strides are in elements.
+struct Product {
+  struct Batch {
+    int64_t extent;
+    int64_t a_stride, b_stride, c_stride;
+  };
+  kernels::Gemm matrices;  // the first of each
+  std::vector<Batch> batch;
+};
+
+class Library {
+ public:
+  explicit Library(Workers& workers) : table_(kernels::table(kernels::best_isa())), workers_(workers) {}
+
+  void run(const Product& product);
+  // With packed weights for the depthwise or the direct kernel, and transformed ones or null.
+  void run(kernels::Convolution convolution, bool depthwise, const float* winograd_weights);
+
+ private:
+  void run_one(const kernels::Gemm& gemm);
+  void run_matrices(const Product& product, int64_t begin, int64_t end, const kernels::GemmPlan& plan,
+                    std::byte* scratch);
+
+  const kernels::KernelTable& table_;
+  Workers& workers_;
+};
+
+}  // namespace selkie::runtime

@@ -1,0 +1,101 @@
+#include "runtime/workers.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace selkie::runtime {
+namespace {
+
+constexpr size_t alignment = 64;
+
+// A thread that waits looks so often before it goes to sleep: kernels follow each other within microseconds.
+constexpr int looks = 4000;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+template <class Reached>
+bool spin(Reached reached) {
+  for (int i = 0; i < looks; ++i) {
+    if (reached()) return true;
+    pause();
+  }
+  return false;
+}
+
+}  // namespace
+
+Workers::Workers(int threads) : scratch_(static_cast<size_t>(std::max(threads, 1))) {
+  for (size_t i = 1; i < scratch_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
+}
+
+Workers::~Workers() {
+  stop_ = true;
+  job_number_.fetch_add(1);
+  job_number_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+  for (Scratch& scratch : scratch_) std::free(scratch.data);
+}
+
+std::byte* Workers::scratch(size_t thread, size_t bytes) {
+  Scratch& own = scratch_[thread];
+  if (own.bytes < bytes) {
+    std::free(own.data);
+    own.bytes = (bytes + alignment - 1) / alignment * alignment;
+    own.data = static_cast<std::byte*>(std::aligned_alloc(alignment, own.bytes));
+    CHECK(own.data != nullptr, "no scratch memory of {} bytes", own.bytes);
+  }
+  return own.data;
+}
+
+void Workers::run(const Job& job, size_t scratch_bytes) {
+  if (job.tasks == 0) return;
+  if (threads_.empty() || job.tasks == 1) return job.call(job.body, 0, job.tasks, scratch(0, scratch_bytes));
+  job_ = job;
+  scratch_bytes_ = scratch_bytes;
+  next_task_.store(0, std::memory_order_relaxed);
+  busy_.store(static_cast<uint32_t>(threads_.size()), std::memory_order_relaxed);
+  job_number_.fetch_add(1, std::memory_order_release);
+  job_number_.notify_all();
+  take_tasks(0);
+  auto done = [&] { return busy_.load(std::memory_order_acquire) == 0; };
+  if (spin(done)) return;
+  for (uint32_t busy = busy_.load(std::memory_order_acquire); busy != 0; busy = busy_.load(std::memory_order_acquire))
+    busy_.wait(busy, std::memory_order_acquire);
+}
+
+void Workers::take_tasks(size_t thread) {
+  std::byte* own = scratch(thread, scratch_bytes_);
+  // Large parts first, smaller ones towards the end, so that no thread is left with much to do alone.
+  auto share = static_cast<int64_t>(2 * scratch_.size());
+  int64_t begin = next_task_.load(std::memory_order_relaxed);
+  while (begin < job_.tasks) {
+    int64_t end = begin + std::max<int64_t>((job_.tasks - begin) / share, 1);
+    if (next_task_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) {
+      job_.call(job_.body, begin, end, own);
+      begin = next_task_.load(std::memory_order_relaxed);
+    }
+  }
+}
+
+void Workers::work(size_t thread) {
+  uint32_t seen = 0;
+  while (true) {
+    auto has_begun = [&] { return job_number_.load(std::memory_order_acquire) != seen; };
+    if (!spin(has_begun)) job_number_.wait(seen, std::memory_order_acquire);
+    if (!has_begun()) continue;
+    ++seen;
+    if (stop_) return;
+    take_tasks(thread);
+    if (busy_.fetch_sub(1, std::memory_order_release) == 1) busy_.notify_one();
+  }
+}
+
+}  // namespace selkie::runtime

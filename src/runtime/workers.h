@@ -1,0 +1,60 @@
+// Threads that share the tasks of one kernel at a time, each with scratch memory of its own.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace selkie::runtime {
+
+class Workers {
+ public:
+  // The caller is one of the threads: with one, everything runs on the caller's.
+  explicit Workers(int threads);
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  int threads() const { return static_cast<int>(scratch_.size()); }
+
+  // body(begin, end, scratch) for parts of 0 … tasks - 1, on all threads, until all are done. The scratch memory is
+  // aligned to a cache line. `body` does not throw.
+  template <class Body>
+  void run(int64_t tasks, size_t scratch_bytes, const Body& body) {
+    Job job{.call = [](const void* what, int64_t begin, int64_t end,
+                       std::byte* scratch) { (*static_cast<const Body*>(what))(begin, end, scratch); },
+            .body = &body,
+            .tasks = tasks};
+    run(job, scratch_bytes);
+  }
+
+ private:
+  struct Job {
+    void (*call)(const void* body, int64_t begin, int64_t end, std::byte* scratch) = nullptr;
+    const void* body = nullptr;
+    int64_t tasks = 0;
+  };
+  struct alignas(64) Scratch {
+    std::byte* data = nullptr;
+    size_t bytes = 0;
+  };
+
+  void run(const Job& job, size_t scratch_bytes);
+  void work(size_t thread);
+  void take_tasks(size_t thread);
+  std::byte* scratch(size_t thread, size_t bytes);
+
+  std::vector<Scratch> scratch_;  // of each thread; the caller's is the first
+  Job job_;
+  size_t scratch_bytes_ = 0;
+  alignas(64) std::atomic<int64_t> next_task_{0};
+  alignas(64) std::atomic<uint32_t> job_number_{0};  // counts up when a job begins
+  alignas(64) std::atomic<uint32_t> busy_{0};        // threads that have not finished the job
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace selkie::runtime
