@@ -141,9 +141,9 @@ kir::Value Stitcher::Stitching::read(const Value& value, const Index& at) {
   }
   if (is_inlined(value)) {
     // A view of stored memory is read where it is.
-    if (!owner_.placement_.views.contains(value.node) || is_inlined(*value.node->operands[0]))
-      return compute(value, at);
-    return stored(*value.node->operands[0], position(builder_, layout(value), dims_of(value), at));
+    const Value* viewed = owner_.placement_.views.contains(value.node) ? value.node->operands[0] : nullptr;
+    if (viewed == nullptr || viewed == producer_ || is_inlined(*viewed)) return compute(value, at);
+    return stored(*viewed, position(builder_, layout(value), dims_of(value), at));
   }
   if (root_position_ && is_at_root(value, at)) return stored(value, root_position_);
   return stored(value, position(builder_, layout(value), dims_of(value), at));

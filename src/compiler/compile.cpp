@@ -205,6 +205,9 @@ bool Emitter::fits(const Value& stored, const std::set<const Node*>& inlined) {
   if (const Node* call = library_call(inlined)) {
     bool only = std::ranges::count_if(inlined, [&](const Node* node) { return is_library_call(*node); }) == 1;
     const auto& product = stitcher_.form(*call).product;
+    // What the call itself reads is stored before it.
+    for (const Value* operand : call->operands)
+      if (operand != nullptr && operand->node != nullptr && inlined.contains(operand->node)) return false;
     bool whole = !product || (product->batch.empty() && !product->c.columns.empty());
     return only && whole && stitcher_.stitch_epilogue(stored, inlined, *call->results[0], column_axis(*call));
   }
