@@ -53,20 +53,27 @@ Tensor random_input(const ir::Type& type, Binding& binding, const Rules& rules, 
   return narrow<double>(values, type.dtype, dims);
 }
 
-std::optional<std::vector<HostValue>> run_or_nothing(const std::function<std::vector<HostValue>()>& run) {
+struct Outcome {
+  std::optional<std::vector<HostValue>> values;
+  std::string error;
+};
+
+Outcome outcome_of(const std::function<std::vector<HostValue>()>& run) {
   try {
-    return run();
-  } catch (const Error&) {
-    return std::nullopt;
+    return {.values = run(), .error = {}};
+  } catch (const Error& error) {
+    return {.values = {}, .error = error.what()};
   }
 }
 
 void check(const std::string& text, const Rules& rules = {}) {
   SCOPED_TRACE(text);
-  auto parse = [&] { return ir::parse(text, ops::op_set(), "test"); };
+  auto parse = [&] { return std::shared_ptr(ir::parse(text, ops::op_set(), "test")); };
   auto reference = parse();
-  driver::Built compiled = driver::build(parse(), {});
-  driver::Built checked = driver::build(parse(), {.check_kernels = true});
+  // Kernels that are interpreted have symbols of their module.
+  std::shared_ptr<ir::Module> modules[] = {parse(), parse()};
+  driver::Built compiled = driver::build(modules[0], {});
+  driver::Built checked = driver::build(modules[1], {.check_kernels = true});
   EXPECT_EQ(compiled.host_calls, rules.host_calls);
   runtime::Context contexts[] = {runtime::Context(compiled.executable), runtime::Context(checked.executable)};
   std::mt19937_64 random(1);
@@ -79,14 +86,14 @@ void check(const std::string& text, const Rules& rules = {}) {
     std::string bound;
     for (const auto& [name, size] : binding) bound += fmt::format(" {} = {}", name, size);
     SCOPED_TRACE("with" + bound);
-    auto expected = run_or_nothing([&] { return interp::run(*reference, inputs); });
+    Outcome expected = outcome_of([&] { return interp::run(*reference, inputs); });
     for (runtime::Context& context : contexts) {
-      auto outputs = run_or_nothing([&] { return context.run(inputs); });
-      ASSERT_EQ(outputs.has_value(), expected.has_value()) << "one of both refuses";
-      for (size_t i = 0; expected && i < expected->size(); ++i)
-        ASSERT_EQ(difference((*outputs)[i], (*expected)[i]), "") << "output " << i;
+      Outcome actual = outcome_of([&] { return context.run(inputs); });
+      ASSERT_EQ(actual.values.has_value(), expected.values.has_value()) << actual.error << expected.error;
+      for (size_t i = 0; expected.values && i < expected.values->size(); ++i)
+        ASSERT_EQ(difference((*actual.values)[i], (*expected.values)[i]), "") << "output " << i;
     }
-    good += expected.has_value();
+    good += expected.values.has_value();
   }
   EXPECT_GE(good, rules.least_good);
 }
@@ -215,7 +222,7 @@ TEST(CpuSizes, Blocks) {
   for (std::string_view mode : {"DCR", "CRD"})
     check(unary_program("f32[N, 12, H, W]", fmt::format("depth_to_space(%x) {{blocksize = 2, mode = \"{}\"}}", mode)),
           {.largest = 9});
-  check(unary_program("f32[N, C, 3*H, 3*W]", "space_to_depth(%x) {blocksize = 3}"), {.largest = 9});
+  check(unary_program("f32[N, C, H, W]", "space_to_depth(%x) {blocksize = 2}"), {.runs = 60, .largest = 9});
 }
 
 TEST(CpuSizes, Picks) {
@@ -270,7 +277,7 @@ TEST(CpuSizes, Normalisations) {
       "{num_groups = 3} return %y }",
       {.largest = 9});
   check(
-      "func @main(%x: f32[N, 2*C, L], %s: f32[2], %b: f32[2*C]) -> (y: ?) { %y = group_normalization(%x, %s, %b) "
+      "func @main(%x: f32[N, C, L], %s: f32[2], %b: f32[C]) -> (y: ?) { %y = group_normalization(%x, %s, %b) "
       "{num_groups = 2} return %y }",
       {.largest = 9});
   for (int p : {1, 2})
