@@ -1,7 +1,8 @@
 // ArgMax and ArgMin: where along one axis the extreme element is.
-#include <algorithm>
 #include <cmath>
 
+#include "ops/support/dims.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -70,7 +71,34 @@ void backward(BackwardContext& c) {
   const sym::Expr extent = *at;
   dims.erase(at);
   // Of nothing there is no extreme, unless nothing is asked for.
-  if (std::ranges::all_of(dims, [&](sym::Expr d) { return c.excludes(d, 0); })) c.less_equal(c.constant(1), extent);
+  c.less_equal(sym::min(product(c, dims), 1), extent);
+}
+
+// The extreme element, which is NaN if there is one, and then the first or last index where it is.
+void lower(bool largest, LowerContext& c) {
+  if (c.rank(0) == 0) c.refuse("the data is a scalar");
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(c.rank(0))));
+  sym::Expr extent = (*c.dims(0))[axis];
+  c.define(0, [&c, largest, axis, extent](const Index& at) {
+    kir::Builder& b = c.builder();
+    DType dtype = compute_dtype(c.dtype(0));
+    auto element = [&](kir::Value k) {
+      Index from = at;
+      if (c.attr_int("keepdims") != 0)
+        from[axis] = k;
+      else
+        from.insert(from.begin() + static_cast<std::ptrdiff_t>(axis), k);
+      return cast(c.operand(0, from), dtype);
+    };
+    kir::Value best = b.reduce(largest ? kir::Op::max : kir::Op::min, extreme_of(b, dtype, !largest), {{extent}},
+                               [&](const Index& k) { return element(k[0]); });
+    bool last = c.attr_int("select_last_index") != 0;
+    kir::Value start = last ? b.integer(-1) : c.size(extent);
+    return b.reduce(last ? kir::Op::max : kir::Op::min, start, {{extent}}, [&](const Index& k) {
+      kir::Value x = element(k[0]);
+      return select((x == best) | (is_nan(x) & is_nan(best)), k[0], start);
+    });
+  });
 }
 
 OpDef record(bool largest) {
@@ -88,7 +116,7 @@ OpDef record(bool largest) {
       .backward = backward,
       .value = absent("shape arithmetic has no search"),
       .eval = [largest](EvalContext& e) { eval(largest, e); },
-      .lower = later::cpu,
+      .lower = [largest](LowerContext& c) { lower(largest, c); },
       .grad = absent("the result is an integer"),
       .samples = {{"$(f32[2, 3]) {axis = 1}", "i64[2, 1]"},
                   {"$(i32[3]{2, 2, 2}) {select_last_index = 1, keepdims = 0}", "i64[]{2}"},

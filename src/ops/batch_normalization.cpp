@@ -1,4 +1,5 @@
 // BatchNormalization: each channel shifted and scaled by given statistics, or by those of the batch while training.
+#include "ops/support/lower.h"
 #include "ops/support/moments.h"
 #include "ops/support/record.h"
 
@@ -93,6 +94,21 @@ void backward(BackwardContext& c) {
     if (c.dims(i) && c.rank(i) == 1) c.equal(SymDims(*c.dims(i))[0], channels);
 }
 
+// What belongs to a channel is the same for a whole plane, and is computed once for it.
+void lower(LowerContext& c) {
+  if (c.attr_int("training_mode") != 0 || c.result_count() > 1) c.refuse("statistics of the batch");
+  bool planes = c.rank(0) >= 2;
+  for (size_t i = 1; i <= 4; ++i)
+    if (planes ? c.rank(i) != 1 : c.rank(0) == 0 || !has_one_element(c, i)) c.refuse("scales of the shape of a sample");
+  c.define(0, [&c, planes](const Index& at) {
+    DType dtype = compute_dtype(c.dtype(0));
+    auto parameter = [&](size_t i) { return planes ? cast(c.operand(i, {at[1]}), dtype) : only_element(c, i, dtype); };
+    kir::Value factor = parameter(1) / unary(kir::Op::sqrt, parameter(4) + double{c.attr_float("epsilon")});
+    kir::Value y = (cast(c.operand(0, at), dtype) - parameter(3)) * factor + parameter(2);
+    return cast(y, c.result_dtype());
+  });
+}
+
 // Until opset 14 a node with more than one result was in training mode, unless `is_test` said otherwise.
 void mode_from_results(UpgradeContext& c) {
   ir::Node& n = c.node();
@@ -130,7 +146,7 @@ OpDef batch_normalization_op() {
       .backward = backward,
       .value = absent("normalisations do not occur in shape arithmetic"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .upgrades = {{14, mode_from_results}},
       .samples =

@@ -1,4 +1,5 @@
 // BitCast: the same bits under another dtype of the same size.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -23,6 +24,20 @@ void eval(EvalContext& e) {
     e.set(0, x.bit_cast_to(to));
 }
 
+void lower(LowerContext& c) {
+  if (info(c.dtype(0)).bits != info(c.result_dtype()).bits) c.refuse("elements differ in size");
+  c.define(0, [&c](const Index& at) {
+    DType to = c.result_dtype();
+    kir::Value x = c.operand(0, at);
+    if (x.dtype() == to) return x;
+    // A boolean is a byte of its own kind.
+    if (x.dtype() == DType::boolean) x = cast(x, DType::u8);
+    DType bits = to == DType::boolean ? DType::u8 : to;
+    if (x.dtype() != bits) x = c.builder().make(kir::Op::bits, bits, {{x}});
+    return cast(x, to);
+  });
+}
+
 }  // namespace
 
 OpDef bit_cast_op() {
@@ -43,7 +58,7 @@ OpDef bit_cast_op() {
       .backward = backward_same,
       .value = absent("shape arithmetic has no bit patterns"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = absent("bits have no derivative"),
       .samples = {{"$(f32[1]{1}) {to = 6}", "i32[1]{1065353216}"},
                   {"$(i8[1]{-1}) {to = 2}", "u8[1]{255}"},

@@ -51,10 +51,10 @@ void value(ValueContext& c) {
 
 // Between numbers. Smaller floats round and saturate by rules of their own, and text has no kernels.
 void lower(LowerContext& c) {
-  DType from = c.dtype(0);
-  DType to = c.result_dtype();
-  if (is_float(from) && !is_float(to) && to != DType::boolean) c.refuse("floats outside the range of an integer");
-  c.define(0, [&c, to](const Index& at) { return cast(c.operand(0, at), to); });
+  c.define(0, [&c](const Index& at) {
+    kir::Value x = c.operand(0, at);
+    return is_float(c.dtype(0)) ? from_real(x, c.result_dtype()) : cast(x, c.result_dtype());
+  });
 }
 
 // Opset 1 spelled the dtype as a string: "FLOAT".

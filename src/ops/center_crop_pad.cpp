@@ -1,5 +1,6 @@
 // CenterCropPad: some axes cropped or zero-padded around their centre to a given size.
 #include "ops/support/dims.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -67,6 +68,23 @@ void backward(BackwardContext& c) {
     c.set_rank(0, *rank);
 }
 
+void lower(LowerContext& c) {
+  c.define(0, [&c](const Index& at) {
+    kir::Value zero = c.builder().integer(0);
+    kir::Value inside = c.builder().number(DType::boolean, 1);
+    Index from = at;
+    for (size_t axis : positions_of(given_axes(c), c.rank(0))) {
+      sym::Expr have = (*c.dims(0))[axis];
+      sym::Expr want = c.result_dims()[axis];
+      sym::Expr cropped = sym::floordiv(sym::max(have - want, 0), 2);
+      sym::Expr padded = sym::floordiv(sym::max(want - have, 0), 2);
+      from[axis] = at[axis] + c.size(cropped - padded);
+      if (!c.proves_less_equal(want, have)) inside = inside & (zero <= from[axis]) & (from[axis] < c.size(have));
+    }
+    return select(inside, c.operand_if(inside, 0, from), c.builder().number(c.result_dtype(), 0));
+  });
+}
+
 }  // namespace
 
 OpDef center_crop_pad_op() {
@@ -85,7 +103,7 @@ OpDef center_crop_pad_op() {
       .backward = backward,
       .value = absent("shape arithmetic has no centres"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples = {{"$(i32[5]{1, 2, 3, 4, 5}, i64[1]{3})", "i32[3]{2, 3, 4}"},
                   {"$(i32[2]{1, 2}, i64[1]{5})", "i32[5]{0, 1, 2, 0, 0}"},

@@ -31,11 +31,10 @@ void eval(EvalContext& e) {
 
 void lower(LowerContext& c) {
   for (size_t i : {size_t{1}, size_t{2}})
-    for (sym::Expr d : c.has(i) ? *c.dims(i) : SymDims{})
-      if (d.constant() != 1) c.refuse("a bound may have more than one element");
+    if (c.has(i) && !has_one_element(c, i)) c.refuse("a bound may have more than one element");
   DType dtype = compute_dtype(c.dtype(0));
   c.define(0, [&c, dtype](const Index& at) {
-    auto bound = [&](size_t i) { return cast(c.operand(i, Index(c.rank(i), c.size(c.constant(0)))), dtype); };
+    auto bound = [&](size_t i) { return only_element(c, i, dtype); };
     kir::Value x = cast(c.operand(0, at), dtype);
     if (c.has(1)) x = select(x < bound(1), bound(1), x);
     if (c.has(2)) x = select(bound(2) < x, bound(2), x);

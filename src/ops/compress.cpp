@@ -51,7 +51,7 @@ OpDef compress_op() {
       .backward = absent("which slices stay is not known"),
       .value = value_by_moving,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = absent("how many results there are shows only while they are found"),
       .grad = later::training,
       .samples = {{"$(i32[2, 3]{1, 2, 3, 4, 5, 6}, bool[3]{true, false, true}) {axis = 1}", "i32[2, 2]{1, 3, 4, 6}"},
                   {"$(i32[4]{1, 2, 3, 4}, bool[2]{false, true})", "i32[1]{2}"},

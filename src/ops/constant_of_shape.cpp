@@ -1,4 +1,5 @@
 // ConstantOfShape: one element repeated over a shape given at run time.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -34,6 +35,17 @@ void backward(BackwardContext& c) {
   for (sym::Expr e : c.contents(0).value_or(ir::SymElements{})) c.less_equal(c.constant(0), e);
 }
 
+void lower(LowerContext& c) {
+  const ir::Attribute* given = c.find_attr("value");
+  Tensor value = given != nullptr ? std::get<Tensor>(*given) : Tensor(DType::f32, {1});
+  if (value.count() != 1) c.refuse("the value must have one element");
+  c.define(0, [&c, value](const Index&) {
+    kir::Builder& b = c.builder();
+    if (is_float(value.dtype())) return b.number(value.dtype(), widen<double>(value)[0]);
+    return cast(b.integer(widen<int64_t>(value)[0]), value.dtype());
+  });
+}
+
 }  // namespace
 
 OpDef constant_of_shape_op() {
@@ -50,7 +62,7 @@ OpDef constant_of_shape_op() {
       .backward = backward,
       .value = value,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = absent("the result does not depend on real values"),
       .samples = {{"$(i64[2]{2, 2}) {value = i32[1]{7}}", "i32[2, 2]{7, 7, 7, 7}"},
                   {"$(i64[0])", "f32[]{0}"},

@@ -69,7 +69,7 @@ OpDef record(bool sum) {
       .backward = backward_same,
       .value = [sum](ValueContext& c) { value(sum, c); },
       .eval = [sum](EvalContext& e) { eval(sum, e); },
-      .lower = later::cpu,
+      .lower = absent("a running result goes from element to element, which kernels do not have"),
       .grad = later::training,
       .samples = {{"$(i32[3]{1, 2, 3}, i64[]{0})", sum ? "i32[3]{1, 3, 6}" : "i32[3]{1, 2, 6}"},
                   {"$(i32[3]{1, 2, 3}, i64[]{-1}) {exclusive = 1, reverse = 1}",

@@ -1,4 +1,5 @@
 // DepthToSpace and SpaceToDepth: blocks of pixels to channels and back.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -60,6 +61,23 @@ void backward(BackwardContext& c, bool to_space) {
   }
 }
 
+void lower(bool to_space, LowerContext& c) {
+  if (c.rank(0) != 4) c.refuse("the input is no image");
+  bool crd = to_space && c.attr_string("mode") == "CRD";
+  c.define(0, [&c, to_space, crd](const Index& at) {
+    kir::Value b = c.builder().integer(c.attr_int("blocksize"));
+    if (to_space) {
+      kir::Value place = mod(at[2], b) * b + mod(at[3], b);  // in the block
+      kir::Value channel = crd ? at[1] * (b * b) + place : place * c.size(c.result_dims()[1]) + at[1];
+      return c.operand(0, {at[0], channel, floordiv(at[2], b), floordiv(at[3], b)});
+    }
+    kir::Value channels = c.size((*c.dims(0))[1]);
+    kir::Value place = floordiv(at[1], channels);
+    kir::Value row = at[2] * b + floordiv(place, b);
+    return c.operand(0, {at[0], mod(at[1], channels), row, at[3] * b + mod(place, b)});
+  });
+}
+
 OpDef record(bool to_space) {
   OpDef op{
       .name = to_space ? "depth_to_space" : "space_to_depth",
@@ -75,7 +93,7 @@ OpDef record(bool to_space) {
       .backward = [to_space](BackwardContext& c) { backward(c, to_space); },
       .value = absent("shape arithmetic has no images"),
       .eval = to_space ? depth_to_space : space_to_depth,
-      .lower = later::cpu,
+      .lower = [to_space](LowerContext& c) { lower(to_space, c); },
       .grad = later::training,
       .samples = {},
   };

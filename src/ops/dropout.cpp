@@ -2,6 +2,7 @@
 #include <functional>
 #include <random>
 
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -50,6 +51,18 @@ void backward(BackwardContext& c) {
   if (c.result_dims(1)) c.set_dims(0, SymDims(*c.result_dims(1)));
 }
 
+// Outside training it is its operand.
+void lower(LowerContext& c) {
+  std::optional<Tensor> training = c.has(2) ? ir::tensor_of(c.known(2)) : Tensor::scalar_bool(false);
+  std::optional<Tensor> ratio = c.has(1) ? ir::tensor_of(c.known(1)) : std::nullopt;
+  if (!training || training->count() != 1 || int_of(*training) != 0) c.refuse("training, or not known to be none");
+  if (c.has(1) && (!ratio || ratio->count() != 1 || !(double_of(*ratio) >= 0 && double_of(*ratio) < 1)))
+    c.refuse("the ratio may be outside 0 to 1");
+  if (c.result_count() == 1) c.set_view();
+  c.define(0, [&c](const Index& at) { return c.operand(0, at); });
+  if (c.result_count() > 1) c.define(1, [&c](const Index&) { return c.builder().number(DType::boolean, 1); });
+}
+
 // Until opset 7 nodes were in training mode unless `is_test` said otherwise.
 void training_from_is_test(UpgradeContext& c) {
   const ir::Attribute* is_test = c.node().attrs.find("is_test");
@@ -80,7 +93,7 @@ OpDef dropout_op() {
       .backward = backward,
       .value = absent("random numbers do not occur in shape arithmetic"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .upgrades = {{7, training_from_is_test}, {10, mask_of_data_type}, {12, attr_to_operand("ratio", 1)}},
       .samples = {{"$(f32[2]{1, 2})", "f32[2]{1, 2}, bool[2]{true, true}"},

@@ -1,7 +1,9 @@
 // Einsum: sums of products of elements, written as an equation over letters.
+#include <algorithm>
 #include <array>
 #include <map>
 
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -209,6 +211,53 @@ void backward(BackwardContext& c) {
   }
 }
 
+// The size of a letter that is summed over: that of an axis which is not 1, or of all where they agree.
+sym::Expr summed_size(const LowerContext& c, const Letter& letter) {
+  for (sym::Expr d : letter.dims)
+    if (c.excludes(d, 1)) return d;
+  for (sym::Expr d : letter.dims)
+    if (!c.proves_equal(d, letter.dims[0])) c.refuse("a letter may stand for 1 and for more");
+  return letter.dims[0];
+}
+
+void lower(LowerContext& c) {
+  std::optional<Equation> equation = equation_of(c);
+  if (!equation) c.refuse("a rank is not known");
+  std::map<char, Letter> letters = letters_of(c, *equation);
+  std::string summed;
+  SymDims extents;
+  for (const auto& [name, letter] : letters) {
+    auto uses = std::ranges::count(equation->result, name);
+    if (uses > 1) c.refuse("a letter is in the result twice");
+    if (uses == 1) continue;
+    summed += name;
+    extents.push_back(summed_size(c, letter));
+  }
+  c.define(0, [&c, equation = *equation, summed, extents](const Index& at) {
+    DType dtype = compute_dtype(c.dtype(0));
+    auto term = [&](const Index& k) {
+      kir::Value product;
+      for (size_t i = 0; i < equation.operands.size(); ++i) {
+        Index from;
+        for (size_t axis = 0; axis < equation.operands[i].size(); ++axis) {
+          char name = equation.operands[i][axis];
+          size_t place = summed.find(name);
+          bool is_summed = place != std::string::npos;
+          if (!is_summed) place = equation.result.find(name);
+          sym::Expr whole = is_summed ? extents[place] : c.result_dims()[place];
+          sym::Expr own = c.dims(i)->at(axis);
+          from.push_back(broadcast_index(c, {own}, {whole}, {is_summed ? k[place] : at[place]})[0]);
+        }
+        kir::Value x = cast(c.operand(i, from), dtype);
+        product = product ? product * x : x;
+      }
+      return product;
+    };
+    if (summed.empty()) return cast(term({}), c.result_dtype());
+    return cast(c.builder().reduce(kir::Op::add, c.builder().number(dtype, 0), extents, term), c.result_dtype());
+  });
+}
+
 }  // namespace
 
 OpDef einsum_op() {
@@ -225,7 +274,7 @@ OpDef einsum_op() {
       .backward = backward,
       .value = absent("shape arithmetic has no equations"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples = {{"$(f32[2, 3], f32[3, 4]) {equation = \"ij,jk->ik\"}", "f32[2, 4]"},
                   {"$(i32[2, 2]{1, 2, 3, 4}) {equation = \"ii\"}", "i32[]{5}"},

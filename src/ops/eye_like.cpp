@@ -1,4 +1,5 @@
 // EyeLike: ones on a diagonal, in the shape of another matrix.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -15,6 +16,13 @@ void eval(EvalContext& e) {
     if (!__builtin_add_overflow(i, k, &j) && j >= 0 && j < x.dim(1)) values[static_cast<size_t>(i * x.dim(1) + j)] = 1;
   }
   e.set(0, narrow<double>(values, dtype, x.dims()));
+}
+
+void lower(LowerContext& c) {
+  c.define(0, [&c](const Index& at) {
+    kir::Value diagonal = at[1] == at[0] + c.size(c.constant(c.attr_int("k")));
+    return cast(cast(diagonal, DType::u8), c.result_dtype());
+  });
 }
 
 }  // namespace
@@ -42,7 +50,7 @@ OpDef eye_like_op() {
           },
       .value = absent("shape arithmetic has no matrices"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = absent("the result does not depend on real values"),
       .samples = {{"$(f32[2, 3]) {k = 1, dtype = 7}", "i64[2, 3]{0, 1, 0, 0, 0, 1}"},
                   {"$(i32[0, 3])", "i32[0, 3]"},

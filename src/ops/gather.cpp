@@ -67,9 +67,8 @@ void lower(LowerContext& c) {
   c.define(0, [&c, axis, extent](const Index& at) {
     auto after = at.begin() + static_cast<std::ptrdiff_t>(axis + c.rank(1));
     Index pick(at.begin() + static_cast<std::ptrdiff_t>(axis), after);
-    kir::Value index = cast(c.operand(1, pick), DType::i64);
     Index from(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(axis));
-    from.push_back(c.builder().hoist(select(index < 0.0, index + c.size(extent), index)));
+    from.push_back(counted_from_start(c, c.operand(1, pick), extent));
     from.insert(from.end(), after, at.end());
     return c.operand(0, from);
   });

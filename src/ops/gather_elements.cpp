@@ -1,4 +1,5 @@
 // GatherElements: one element per index, along one axis.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -32,6 +33,29 @@ void eval(EvalContext& e) {
   e.set(0, std::move(out));
 }
 
+// Outside the axis, indices have no more entries than there is data.
+void backward(BackwardContext& c) {
+  if (c.result_dims(0)) c.set_dims(1, SymDims(*c.result_dims(0)));
+  if (!c.dims(0) || !c.dims(1) || c.rank(0) != c.rank(1)) return;
+  const SymDims data = *c.dims(0);
+  const SymDims indices = *c.dims(1);
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), std::ssize(data)));
+  for (size_t i = 0; i < data.size(); ++i)
+    if (i != axis) c.less_equal(indices[i], data[i]);
+}
+
+void lower(LowerContext& c) {
+  if (c.rank(0) == 0 || c.rank(0) != c.rank(1)) c.refuse("data and indices differ in rank");
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(c.rank(0))));
+  sym::Expr extent = (*c.dims(0))[axis];
+  c.require_indices(1, extent);
+  c.define(0, [&c, axis, extent](const Index& at) {
+    Index from = at;
+    from[axis] = counted_from_start(c, c.operand(1, at), extent);
+    return c.operand(0, from);
+  });
+}
+
 }  // namespace
 
 OpDef gather_elements_op() {
@@ -45,13 +69,10 @@ OpDef gather_elements_op() {
       .dynamism = isdos(),
       .mapping = Mapping::shuffle,
       .forward = [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(c.dtype(0), c.dims(1))}; },
-      .backward =
-          [](BackwardContext& c) {
-            if (c.result_dims(0)) c.set_dims(1, *c.result_dims(0));
-          },
+      .backward = backward,
       .value = value_by_moving,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples = {{"$(i32[2, 2]{1, 2, 3, 4}, i64[2, 2]{0, 0, 1, 0}) {axis = 1}", "i32[2, 2]{1, 1, 4, 3}"},
                   {"$(f32[3], i32[0])", "f32[0]"},

@@ -1,4 +1,5 @@
 // GatherND: slices addressed by index tuples.
+#include "ops/support/lower.h"
 #include "ops/support/nd_index.h"
 #include "ops/support/record.h"
 
@@ -31,6 +32,28 @@ std::vector<Type> forward(const ForwardContext& c) {
   return {Type::tensor(c.dtype(0), dims)};
 }
 
+void lower(LowerContext& c) {
+  std::optional<int64_t> width = c.rank(0) > 0 && c.rank(1) > 0 ? c.dims(1)->back().constant() : std::nullopt;
+  int64_t batch = c.attr_int("batch_dims");
+  if (!width) c.refuse("the width of the index tuples is not known");
+  if (*width > 1) c.refuse("index tuples, which are not checked before a kernel runs");
+  if (batch < 0 || batch >= std::ssize(*c.dims(1)) || batch + *width > std::ssize(*c.dims(0)))
+    c.refuse("the batch dims are outside");
+  auto batches = static_cast<size_t>(batch);
+  for (size_t i = 0; i < batches; ++i)
+    if (!c.proves_equal((*c.dims(0))[i], (*c.dims(1))[i])) c.refuse("batch dims may differ");
+  if (*width == 1) c.require_indices(1, (*c.dims(0))[batches]);
+  c.define(0, [&c, batches, width = static_cast<size_t>(*width)](const Index& at) {
+    auto split = at.begin() + static_cast<std::ptrdiff_t>(c.rank(1) - 1);
+    Index tuple(at.begin(), split);
+    tuple.push_back(c.builder().integer(0));
+    Index from(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(batches));
+    if (width == 1) from.push_back(counted_from_start(c, c.operand(1, tuple), (*c.dims(0))[batches]));
+    from.insert(from.end(), split, at.end());
+    return c.operand(0, from);
+  });
+}
+
 }  // namespace
 
 OpDef gather_nd_op() {
@@ -47,7 +70,7 @@ OpDef gather_nd_op() {
       .backward = absent("the index tuples hide how many dims they address"),
       .value = value_by_moving,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples = {{"$(i32[2, 2]{1, 2, 3, 4}, i64[2, 2]{0, 0, 1, -1})", "i32[2]{1, 4}"},
                   {"$(f32[2, 3, 4], i64[2, 1]{1, 0}) {batch_dims = 1}", "f32[2, 4]"},

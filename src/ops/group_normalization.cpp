@@ -1,6 +1,7 @@
 // InstanceNormalization and GroupNormalization: normalisation of each sample's planes, alone or in groups.
 #include "ops/support/blank.h"
 #include "ops/support/moments.h"
+#include "ops/support/moments_lower.h"
 
 namespace selkie::ops {
 namespace {
@@ -53,6 +54,38 @@ void backward(BackwardContext& c, std::optional<int64_t> groups) {
   }
 }
 
+// Statistics are those of a group: some channels of one sample, with their planes.
+void lower(LowerContext& c, std::optional<int64_t> given_groups) {
+  if (c.rank(0) < (given_groups ? 2 : 3)) c.refuse("the input has too few axes");
+  sym::Expr channels = (*c.dims(0))[1];
+  sym::Expr size = given_groups ? sym::floordiv(channels, *given_groups) : c.constant(1);
+  for (size_t i : {1, 2}) {
+    if (c.rank(i) != 1) c.refuse("a parameter is no vector");
+    bool of_groups = given_groups && c.dims(i)->at(0).constant() == given_groups;
+    if (!of_groups && !c.proves_equal(c.dims(i)->at(0), channels)) c.refuse("parameters of channels or of groups");
+  }
+  c.define(0, [&c, channels, size](const Index& at) {
+    DType dtype = compute_dtype(c.dtype(0));
+    kir::Value group = floordiv(at[1], c.size(size));
+    SymDims extents(c.dims(0)->begin() + 1, c.dims(0)->end());
+    extents[0] = size;
+    auto element = [&](const Index& k) {
+      Index from{at[0]};
+      from.insert(from.end(), k.begin(), k.end());
+      from[1] = group * c.size(size) + k[0];
+      return cast(c.operand(0, from), dtype);
+    };
+    auto [mean, variance] = moments_over(c, extents, dtype, element);
+    kir::Value factor = inverse_deviation(c, variance, c.attr_float("epsilon"));
+    auto parameter = [&](size_t i) {
+      bool of_channels = c.proves_equal(c.dims(i)->at(0), channels);
+      return cast(c.operand(i, {of_channels ? at[1] : group}), dtype);
+    };
+    kir::Value y = (cast(c.operand(0, at), dtype) - mean) * factor * parameter(1) + parameter(2);
+    return cast(y, c.result_dtype());
+  });
+}
+
 OpDef base() {
   OpDef op = blank_record(Mapping::many_to_many);
   op.attrs = {float_attr("epsilon", 1e-5f)};
@@ -76,6 +109,7 @@ OpDef instance() {
     e.set(0, e.tensor(0));
   };
   op.backward = [](BackwardContext& c) { backward(c, std::nullopt); };
+  op.lower = [](LowerContext& c) { lower(c, std::nullopt); };
   op.upgrades = {{6, drop_attrs({"consumed_inputs"})}};
   op.samples = {
       {"$(f32[1, 2, 2]{1, 3, 5, 5}, f32[2]{2, 1}, f32[2]{10, 20}) {epsilon = 1e-9}", "f32[1, 2, 2]{8, 12, 20, 20}"},
@@ -102,6 +136,7 @@ OpDef group() {
     if (groups < 1) fail("'num_groups' is {}", groups);
     backward(c, groups);
   };
+  op.lower = [](LowerContext& c) { lower(c, c.attr_int("num_groups")); };
   op.eval = [](EvalContext& e) {
     check_rank(e.tensor(0), 2);
     run(e, e.attr_int("num_groups"));

@@ -1,4 +1,5 @@
 // Identity: the operand itself, whatever it is.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -16,7 +17,7 @@ OpDef identity_op() {
       .backward = backward_same,
       .value = value_by_moving,
       .eval = [](EvalContext& e) { e.set(0, e.operand(0)); },
-      .lower = absent("removed before code is generated"),
+      .lower = lower_reorganized,
       .grad = later::training,
       .samples = {{"$(f32[2, 3])", "f32[2, 3]"}, {"$(seq(f32[2]))", "seq(f32[2])"}, {"$()", "error: at least 1"}},
   };

@@ -1,7 +1,7 @@
 // MatMul: matrix product with broadcast leading dims.
 #include "ops/support/gemm.h"
-#include "ops/support/lower.h"
 #include "ops/support/matmul_dims.h"
+#include "ops/support/matmul_lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -57,32 +57,7 @@ void lower(LowerContext& c) {
   if (c.dtype(0) == DType::f32) lower_product(c);
   DType dtype = compute_dtype(c.dtype(0));
   c.define(0, [&c, dtype](const Index& at) {
-    const SymDims& a = *c.dims(0);
-    const SymDims& b = *c.dims(1);
-    // The result has the batch dims, then a row unless a is a vector, then a column unless b is one.
-    Index batch = at;
-    kir::Value column = b.size() > 1 ? batch.back() : kir::Value();
-    if (b.size() > 1) batch.pop_back();
-    kir::Value row = a.size() > 1 ? batch.back() : kir::Value();
-    if (a.size() > 1) batch.pop_back();
-    SymDims batch_dims(c.result_dims().begin(), c.result_dims().begin() + static_cast<std::ptrdiff_t>(batch.size()));
-    auto leading = [&](const SymDims& dims) {
-      size_t own = dims.size() > 2 ? dims.size() - 2 : 0;
-      return broadcast_index(c, SymDims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(own)), batch_dims,
-                             batch);
-    };
-    Index from_a = leading(a);
-    Index from_b = leading(b);
-    kir::Builder& builder = c.builder();
-    kir::Value sum = builder.reduce(kir::Op::add, builder.number(dtype, 0), {{a.back()}}, [&](const Index& k) {
-      Index i = from_a;
-      Index j = from_b;
-      if (row) i.push_back(row);
-      i.push_back(k[0]);
-      j.push_back(k[0]);
-      if (column) j.push_back(column);
-      return cast(c.operand(0, i), dtype) * cast(c.operand(1, j), dtype);
-    });
+    kir::Value sum = product_element(c, 0, 1, at, dtype, [](kir::Value x, kir::Value y) { return x * y; });
     return cast(sum, c.result_dtype());
   });
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/support/lines.h"
+#include "ops/support/moments_lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -65,6 +66,69 @@ void eval_lrn(EvalContext& e) {
   e.set(0, narrow<double>(x, input.dtype(), input.dims()));
 }
 
+using kir::Value;
+
+void lower_lp(LowerContext& c) {
+  int64_t p = c.attr_int("p");
+  if (p != 1 && p != 2) c.refuse("'p' is neither 1 nor 2");
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(c.rank(0))));
+  c.define(0, [&c, p, axis](const Index& at) {
+    kir::Builder& b = c.builder();
+    DType dtype = compute_dtype(c.dtype(0));
+    Value zero = b.number(dtype, 0);
+    Value sum = b.reduce(kir::Op::add, zero, {{(*c.dims(0))[axis]}}, [&](const Index& k) {
+      Index from = at;
+      from[axis] = k[0];
+      Value x = cast(c.operand(0, from), dtype);
+      return p == 1 ? unary(kir::Op::abs, x) : x * x;
+    });
+    Value norm = b.hoist(p == 1 ? sum : unary(kir::Op::sqrt, sum));
+    return cast(select(norm == zero, zero, cast(c.operand(0, at), dtype) / norm), c.result_dtype());
+  });
+}
+
+// In f64: with so small an epsilon, what rounding leaves of equal elements would count.
+void lower_mean_variance(LowerContext& c) {
+  std::vector<bool> reduced(c.rank(0));
+  for (int64_t axis : normalize_axes(c.attr_ints("axes"), static_cast<int64_t>(c.rank(0))))
+    reduced[static_cast<size_t>(axis)] = true;
+  c.define(0, [&c, reduced](const Index& at) {
+    SymDims extents;
+    for (size_t i = 0; i < reduced.size(); ++i)
+      if (reduced[i]) extents.push_back((*c.dims(0))[i]);
+    auto [mean, variance] = moments_over(c, extents, DType::f64, [&](const Index& k) {
+      Index from = at;
+      size_t next = 0;
+      for (size_t i = 0; i < reduced.size(); ++i)
+        if (reduced[i]) from[i] = k[next++];
+      return cast(c.operand(0, from), DType::f64);
+    });
+    Value deviation = c.builder().hoist(unary(kir::Op::sqrt, variance) + 1e-9);
+    return cast((cast(c.operand(0, at), DType::f64) - mean) / deviation, c.result_dtype());
+  });
+}
+
+void lower_lrn(LowerContext& c) {
+  constexpr int64_t most = 64;  // neighbours that are written out
+  int64_t size = c.attr_int("size");
+  if (c.rank(0) < 2 || size < 1 || size > most) c.refuse("a size outside 1 to 64");
+  c.define(0, [&c, size](const Index& at) {
+    DType dtype = compute_dtype(c.dtype(0));
+    Value sum = c.builder().number(dtype, 0);
+    for (int64_t i = -(size - 1) / 2; i <= size / 2; ++i) {
+      Index from = at;
+      from[1] = at[1] + c.builder().integer(i);
+      Value inside = i < 0 ? c.builder().integer(0) <= from[1] : from[1] < c.size((*c.dims(0))[1]);
+      Value x = cast(i == 0 ? c.operand(0, from) : c.operand_if(inside, 0, from), dtype);
+      sum = sum + (i == 0 ? x * x : select(inside, x * x, c.builder().number(dtype, 0)));
+    }
+    double alpha = double{c.attr_float("alpha")} / static_cast<double>(size);
+    Value base = sum * alpha + double{c.attr_float("bias")};
+    Value divisor = binary(kir::Op::pow, base, c.builder().number(dtype, double{c.attr_float("beta")}));
+    return cast(cast(c.operand(0, at), dtype) / divisor, c.result_dtype());
+  });
+}
+
 OpDef base(std::string_view operand, std::string_view result) {
   return {
       .name = {},
@@ -78,7 +142,7 @@ OpDef base(std::string_view operand, std::string_view result) {
       .backward = backward_same,
       .value = absent("normalisations do not occur in shape arithmetic"),
       .eval = absent("set by each record"),
-      .lower = later::cpu,
+      .lower = absent("set by each record"),
       .grad = later::training,
       .samples = {},
   };
@@ -91,6 +155,7 @@ OpDef lp() {
   op.doc = "x divided by its p-norm along an axis";
   op.attrs = {int_attr("axis", -1), int_attr("p", 2)};
   op.eval = eval_lp;
+  op.lower = lower_lp;
   op.samples = {{"$(f32[2, 2]{3, 4, 0, 0})", "f32[2, 2]{0.6, 0.8, 0, 0}"},
                 {"$(f32[2, 2]{3, -4, 1, 4}) {axis = 0, p = 1}", "f32[2, 2]{0.75, -0.5, 0.25, 0.5}"},
                 {"$(f32[0, 2])", "f32[0, 2]"},
@@ -105,6 +170,7 @@ OpDef mean_variance() {
   op.doc = "(x − mean) / standard deviation over axes";
   op.attrs = {ints_attr("axes", {0, 2, 3})};
   op.eval = eval_mean_variance;
+  op.lower = lower_mean_variance;
   op.samples = {{"$(f32[2, 2]{1, 5, 3, 5}) {axes = [0]}", "f32[2, 2]{-1, 0, 1, 0}"},
                 {"$(f32[2, 3, 4, 5])", "f32[2, 3, 4, 5]"},
                 {"$(f32[0, 3, 4, 5])", "f32[0, 3, 4, 5]"},
@@ -120,6 +186,7 @@ OpDef lrn() {
   op.attrs = {float_attr("alpha", 0.0001f), float_attr("beta", 0.75f), float_attr("bias", 1),
               required_attr("size", AttrKind::integer)};
   op.eval = eval_lrn;
+  op.lower = lower_lrn;
   op.samples = {{"$(f32[1, 3, 1]{1, 2, 3}) {size = 2, alpha = 2.0, beta = 1.0, bias = 0.0}",
                  "f32[1, 3, 1]{0.2, 0.1538462, 0.3333333}"},
                 {"$(f32[2, 5, 3, 3]) {size = 3}", "f32[2, 5, 3, 3]"},

@@ -1,4 +1,5 @@
 // OneHot: a new axis that is `on` at an index and `off` elsewhere.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -61,6 +62,19 @@ void backward(BackwardContext& c) {
   c.set_dims(0, dims);
 }
 
+void lower(LowerContext& c) {
+  if (is_float(c.dtype(0))) c.refuse("indices that are no integers");
+  if (c.rank(2) != 1) c.refuse("values are not [off, on]");
+  auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), std::ssize(*c.dims(0)) + 1));
+  c.define(0, [&c, axis](const Index& at) {
+    Index from = at;
+    from.erase(from.begin() + static_cast<std::ptrdiff_t>(axis));
+    kir::Value index = counted_from_start(c, c.operand(0, from), c.result_dims()[axis]);
+    kir::Value off = c.operand(2, {c.builder().integer(0)});
+    return select(index == at[axis], c.operand(2, {c.builder().integer(1)}), off);
+  });
+}
+
 }  // namespace
 
 OpDef one_hot_op() {
@@ -79,7 +93,7 @@ OpDef one_hot_op() {
       .backward = backward,
       .value = absent("shape arithmetic has no one-hot vectors"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples = {{"$(i64[2]{0, -1}, i64[]{3}, i32[2]{0, 5})", "i32[2, 3]{5, 0, 0, 0, 0, 5}"},
                   {"$(i64[2, 2], i64[]{3}, f32[2]) {axis = 0}", "f32[3, 2, 2]"},

@@ -1,5 +1,6 @@
 // Pad: elements added (or, with negative pads, removed) at both ends of axes.
 #include "ops/support/dims.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -148,11 +149,71 @@ void backward(BackwardContext& c) {
   if (!axes) return;
   std::optional<ir::SymElements> pads = c.contents(1);
   if (pads) check_count(*pads, axes->size());
+  // An empty axis has no elements to repeat.
+  if (mode_of(c.attr_string("mode")) != Mode::constant) {
+    sym::Expr any = sym::min(product(c, dims), 1);
+    for (size_t axis : *axes)
+      if (const sym::Expr size = c.dims(0)->at(axis); !c.excludes(size, 0)) c.less_equal(any, size);
+  }
   for (size_t i = 0; i < axes->size(); ++i) {
     sym::Expr& dim = dims[(*axes)[i]];
     dim = pads ? dim - (*pads)[i] - (*pads)[i + axes->size()] : sym::Expr();
   }
   c.set_dims(0, dims);
+}
+
+// Where an element comes from along an axis of `size`, given its place relative to the first one.
+kir::Value source(const LowerContext& c, kir::Value i, sym::Expr size, Mode mode, bool reflected_once) {
+  kir::Value zero = c.size(c.constant(0));
+  kir::Value last = c.size(size - 1);
+  auto distance = [&](kir::Value v) { return max(v, zero - v); };
+  switch (mode) {
+    case Mode::constant:
+      return i;
+    case Mode::edge:
+      return max(min(i, last), zero);
+    case Mode::wrap:
+      return mod(i, c.size(size));
+    case Mode::reflect: {
+      if (reflected_once) return last - distance(last - distance(i));
+      sym::Expr period = 2 * (size - 1);
+      kir::Value at = mod(i, c.size(sym::max(period, 1)));
+      return min(at, c.size(period) - at);
+    }
+  }
+  return i;
+}
+
+void lower(LowerContext& c) {
+  std::optional<std::vector<size_t>> axes = padded_axes(c, c.rank(0));
+  std::optional<ir::SymElements> pads = c.contents(1);
+  if (!axes || !pads) c.refuse("pads or axes are not known");
+  check_count(*pads, axes->size());
+  Mode mode = mode_of(c.attr_string("mode"));
+  if (c.has(2) && !has_one_element(c, 2)) c.refuse("the constant may have more than one element");
+  c.define(0, [&c, mode, axes = *axes, pads = *pads](const Index& at) {
+    Index from = at;
+    kir::Value inside = c.builder().number(DType::boolean, 1);
+    for (size_t i = 0; i < axes.size(); ++i) {
+      sym::Expr size = (*c.dims(0))[axes[i]];
+      sym::Expr before = pads[i];
+      sym::Expr after = pads[i + axes.size()];
+      kir::Value& index = from[axes[i]];
+      index = index - c.size(before);
+      bool no_more_before = c.proves_less_equal(before, c.constant(0));
+      bool no_more_after = c.proves_less_equal(after, c.constant(0));
+      if (no_more_before && no_more_after) continue;
+      bool once = c.proves_less_equal(before + 1, size) && c.proves_less_equal(after + 1, size);
+      index = source(c, index, size, mode, once);
+      if (mode != Mode::constant) continue;
+      if (!no_more_before) inside = inside & (c.size(c.constant(0)) <= index);
+      if (!no_more_after) inside = inside & (index < c.size(size));
+    }
+    if (mode != Mode::constant) return c.operand(0, from);
+    DType dtype = c.result_dtype();
+    kir::Value fill = c.has(2) ? only_element(c, 2, dtype) : c.builder().number(dtype, 0);
+    return select(inside, c.operand_if(inside, 0, from), fill);
+  });
 }
 
 // Opset 1 and 2 had pads and value as attributes (opset 1 under the name `paddings`).
@@ -188,7 +249,7 @@ OpDef pad_op() {
       .backward = backward,
       .value = value_by_moving,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .upgrades = {{11, attributes_to_operands}},
       .samples = {{"$(i32[3]{1, 2, 3}, i64[2]{1, 2}, i32[]{9})", "i32[6]{9, 1, 2, 3, 9, 9}"},

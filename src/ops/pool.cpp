@@ -1,9 +1,9 @@
 // Pools: the largest, the mean or the p-norm of the elements under a sliding window, or of a whole plane.
 #include <cmath>
-#include <limits>
 
 #include "ops/support/blank.h"
 #include "ops/support/dims.h"
+#include "ops/support/pool_lower.h"
 #include "ops/support/window.h"
 #include "ops/support/zeros.h"
 
@@ -68,11 +68,6 @@ void eval_norm(EvalContext& e) {
   e.set(0, pool(e.tensor(0), window_of(e, e.tensor(0)), norm));
 }
 
-// The least value of a dtype: what the maximum of nothing is.
-double least(DType dtype) {
-  return dtype == DType::i8 ? -128 : dtype == DType::u8 ? 0 : -std::numeric_limits<double>::infinity();
-}
-
 // Where an element of a plane is in column-major order.
 int64_t column_major(const Window& window, int64_t at) {
   int64_t stride = element_count(input_dims(window));
@@ -87,7 +82,7 @@ int64_t column_major(const Window& window, int64_t at) {
 void eval_max(EvalContext& e) {
   const Tensor& x = e.tensor(0);
   Window window = window_of(e, x);
-  const double floor = least(x.dtype());
+  const double floor = least_element(x.dtype());
   auto largest = [&](const double* plane, std::span<const Tap> taps) {
     const Tap* best = nullptr;
     for (const Tap& t : taps)
@@ -171,6 +166,7 @@ OpDef average() {
   op.attrs = window_records();
   op.attrs.push_back(int_attr("count_include_pad", 0));
   op.eval = eval_average;
+  op.lower = lower_average_pool;
   op.samples = {{"$(f32[1, 1, 3]{1, 2, 6}) {kernel_shape = [2], pads = [1, 0]}", "f32[1, 1, 3]{1, 1.5, 4}"},
                 {"$(f32[1, 1, 3]{1, 2, 6}) {kernel_shape = [2], pads = [1, 0], count_include_pad = 1}",
                  "f32[1, 1, 3]{0.5, 1.5, 4}"},
@@ -195,6 +191,7 @@ OpDef max() {
   op.attrs = window_records();
   op.attrs.push_back(int_attr("storage_order", 0));
   op.eval = eval_max;
+  op.lower = lower_max_pool;
   op.samples = {
       {"$(f32[1, 2, 3]{1, 5, 2, 9, 8, 7}) {kernel_shape = [2]}", "f32[1, 2, 2]{5, 5, 9, 8}, i64[1, 2, 2]{1, 1, 3, 4}"},
       {"$(i8[1, 1, 2, 3]{1, 2, 3, 4, 5, 6}) {kernel_shape = [1, 2], strides = [1, 2], auto_pad = \"SAME_UPPER\", "
@@ -215,6 +212,7 @@ OpDef norm() {
   op.attrs = window_records();
   op.attrs.push_back(int_attr("p", 2));
   op.eval = eval_norm;
+  op.lower = lower_norm_pool;
   op.upgrades = {{2, integer_p}};
   op.samples = {{"$(f32[1, 1, 3]{3, 4, 0}) {kernel_shape = [2]}", "f32[1, 1, 2]{5, 4}"},
                 {"$(f32[1, 1, 3]{3, -4, 0}) {kernel_shape = [2], p = 1}", "f32[1, 1, 2]{7, 4}"},
@@ -223,30 +221,27 @@ OpDef norm() {
   return op;
 }
 
-// Pools of whole planes.
-enum class Whole : uint8_t { mean, most, norm };
-
-void eval_whole(Whole kind, EvalContext& e) {
+void eval_whole(WholePool kind, EvalContext& e) {
   const Tensor& x = e.tensor(0);
   if (x.rank() < 2) fail("the input has shape {}, but needs a batch and channels", to_string(x.dims()));
   Dims dims = x.dims();
   std::fill(dims.begin() + 2, dims.end(), 1);
   int64_t size = product(x.dims(), 2, x.rank());
-  double p = kind == Whole::norm ? norm_exponent(e) : 1;
+  double p = kind == WholePool::norm ? norm_exponent(e) : 1;
   std::vector<double> values = widen<double>(x);
   std::vector<double> out = zeros<double>(dims);
   for (size_t plane = 0; plane < out.size(); ++plane) {
-    double sum = kind == Whole::most ? least(x.dtype()) : 0;
+    double sum = kind == WholePool::most ? least_element(x.dtype()) : 0;
     for (int64_t i = 0; i < size; ++i) {
       double v = values[plane * static_cast<size_t>(size) + static_cast<size_t>(i)];
-      if (kind == Whole::most)
+      if (kind == WholePool::most)
         sum = v > sum || std::isnan(v) ? v : sum;
       else
-        sum += kind == Whole::norm ? std::pow(std::fabs(v), p) : v;
+        sum += kind == WholePool::norm ? std::pow(std::fabs(v), p) : v;
     }
-    out[plane] = kind == Whole::mean   ? sum / static_cast<double>(size)
-                 : kind == Whole::norm ? std::pow(sum, 1 / p)
-                                       : sum;
+    out[plane] = kind == WholePool::mean   ? sum / static_cast<double>(size)
+                 : kind == WholePool::norm ? std::pow(sum, 1 / p)
+                                           : sum;
   }
   e.set(0, narrow<double>(out, x.dtype(), dims));
 }
@@ -265,7 +260,7 @@ void backward_whole(BackwardContext& c) {
   c.set_dims(0, dims);
 }
 
-OpDef whole(Whole kind, std::string_view name, ir::OnnxName onnx, std::string_view doc, std::string_view expect) {
+OpDef whole(WholePool kind, std::string_view name, ir::OnnxName onnx, std::string_view doc, std::string_view expect) {
   OpDef op = base();
   op.name = name;
   op.onnx = std::move(onnx);
@@ -273,8 +268,9 @@ OpDef whole(Whole kind, std::string_view name, ir::OnnxName onnx, std::string_vi
   op.forward = forward_whole;
   op.backward = backward_whole;
   op.eval = [kind](EvalContext& e) { eval_whole(kind, e); };
-  if (kind == Whole::norm) op.attrs = {int_attr("p", 2)};
-  if (kind == Whole::norm) op.upgrades = {{2, integer_p}};
+  op.lower = [kind](LowerContext& c) { lower_whole_pool(kind, c); };
+  if (kind == WholePool::norm) op.attrs = {int_attr("p", 2)};
+  if (kind == WholePool::norm) op.upgrades = {{2, integer_p}};
   op.samples = {{"$(f32[1, 2, 2]{3, 4, 0, 6})", expect},
                 {"$(f32[2, 3, 4, 5])", "f32[2, 3, 1, 1]"},
                 {"$(f32[0, 3, 4])", "f32[0, 3, 1]"},
@@ -288,11 +284,11 @@ std::vector<OpDef> pool_family() {
   return {average(),
           max(),
           norm(),
-          whole(Whole::mean, "global_average_pool", {"", "GlobalAveragePool", {1, 22}}, "the mean of each plane",
+          whole(WholePool::mean, "global_average_pool", {"", "GlobalAveragePool", {1, 22}}, "the mean of each plane",
                 "f32[1, 2, 1]{3.5, 3}"),
-          whole(Whole::norm, "global_lp_pool", {"", "GlobalLpPool", {1, 2, 22}}, "the p-norm of each plane",
+          whole(WholePool::norm, "global_lp_pool", {"", "GlobalLpPool", {1, 2, 22}}, "the p-norm of each plane",
                 "f32[1, 2, 1]{5, 6}"),
-          whole(Whole::most, "global_max_pool", {"", "GlobalMaxPool", {1, 22}}, "the largest of each plane",
+          whole(WholePool::most, "global_max_pool", {"", "GlobalMaxPool", {1, 22}}, "the largest of each plane",
                 "f32[1, 2, 1]{4, 6}")};
 }
 

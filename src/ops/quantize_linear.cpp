@@ -1,7 +1,9 @@
 // QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: between real numbers and small integers or floats.
 #include <algorithm>
+#include <cmath>
 
 #include "ops/support/blank.h"
+#include "ops/support/lower.h"
 #include "ops/support/quantize.h"
 
 namespace selkie::ops {
@@ -102,6 +104,100 @@ DType declared_dtype(const ForwardContext& c, DType otherwise) {
   return dtype_from_onnx(c.attr_int("output_dtype")).value_or(otherwise);
 }
 
+using kir::Value;
+
+// The element of a scale or zero point that belongs to an element of x: one for all, one per index of an axis, or one
+// per block along it.
+Value parameter(const LowerContext& c, size_t i, const Index& at, DType dtype) {
+  if (has_one_element(c, i)) return only_element(c, i, dtype);
+  auto axis = at.size() == 1 ? 0 : static_cast<size_t>(normalize_axis(c.attr_int("axis"), std::ssize(at)));
+  int64_t block = c.attr_int("block_size");
+  if (block == 0) return cast(c.operand(i, {at[axis]}), dtype);
+  Index from = at;
+  from[axis] = floordiv(at[axis], c.builder().integer(block));
+  return cast(c.operand(i, from), dtype);
+}
+
+void check_parameters(const LowerContext& c) {
+  int64_t block = c.attr_int("block_size");
+  if (block < 0) c.refuse("the block size is negative");
+  for (size_t i : {1, 2}) {
+    if (!c.has(i)) continue;
+    bool one = has_one_element(c, i);
+    if (one != has_one_element(c, 1) || (one && block > 0)) c.refuse("scale and zero point may differ in shape");
+    if (one) continue;
+    if (c.rank(0) == 0 || c.rank(i) != (block > 0 ? c.rank(0) : 1)) c.refuse("a scale of another rank");
+    auto axis = static_cast<size_t>(c.rank(0) == 1 ? 0 : normalize_axis(c.attr_int("axis"), std::ssize(*c.dims(0))));
+    if (block == 0 && !c.proves_equal(c.dims(i)->at(0), c.dims(0)->at(axis))) c.refuse("a scale that may not fit");
+  }
+}
+
+// In f32, whose quotients and sums the reference has, too: a quotient of f32 is not rounded twice by way of f64, and
+// sums that f32 does not hold are beyond the range.
+Value quantized(const LowerContext& c, Value x, Value scale, Value zero, DType dtype) {
+  kir::Builder& b = c.builder();
+  int bits = info(dtype).bits;
+  double low = is_signed_integer(dtype) ? -std::ldexp(1.0, bits - 1) : 0;
+  Value q = x / scale;
+  Value y = select(is_nan(q), zero, unary(kir::Op::round, q) + zero);
+  return cast(max(min(y, b.number(DType::f32, low + std::ldexp(1.0, bits) - 1)), b.number(DType::f32, low)), dtype);
+}
+
+void lower_quantize(LowerContext& c) {
+  int64_t precision = c.attr_int("precision");
+  bool single = c.dtype(1) == DType::f32 && (precision == 0 || dtype_from_onnx(precision) == DType::f32);
+  if (!single) c.refuse("quotients in another precision than f32");
+  if (is_float(c.result_dtype())) c.refuse("towards small floats");
+  check_parameters(c);
+  c.define(0, [&c](const Index& at) {
+    Value zero = c.has(2) ? parameter(c, 2, at, DType::f32) : c.builder().number(DType::f32, 0);
+    return quantized(c, cast(c.operand(0, at), DType::f32), parameter(c, 1, at, DType::f32), zero, c.result_dtype());
+  });
+}
+
+void lower_dequantize(LowerContext& c) {
+  check_parameters(c);
+  c.define(0, [&c](const Index& at) {
+    // Differences of 32-bit integers do not fit f32.
+    DType dtype = c.dtype(0) == DType::i32 ? DType::f64 : DType::f32;
+    Value x = cast(c.operand(0, at), dtype);
+    if (c.has(2)) x = x - parameter(c, 2, at, dtype);
+    return cast(x * parameter(c, 1, at, dtype), c.result_dtype());
+  });
+}
+
+// Scale and zero point of all elements.
+struct Range {
+  Value scale;
+  Value zero_point;
+};
+
+Range range_of(const LowerContext& c) {
+  kir::Builder& b = c.builder();
+  Value zero = b.number(DType::f32, 0);
+  auto extreme = [&](kir::Op combine) {
+    auto element = [&](const Index& at) {
+      Value x = c.operand(0, at);
+      return select(is_nan(x), zero, x);
+    };
+    return c.rank(0) == 0 ? binary(combine, zero, element({})) : b.reduce(combine, zero, *c.dims(0), element);
+  };
+  Value low = extreme(kir::Op::min);
+  Value high = extreme(kir::Op::max);
+  Value scale = b.hoist(select(high == low, b.number(DType::f32, 1), high - low) / 255);
+  Value at_zero = cast(quantized(c, zero - low, scale, zero, DType::u8), DType::f32);
+  return {.scale = scale, .zero_point = b.hoist(at_zero)};
+}
+
+void lower_at_run_time(LowerContext& c) {
+  c.define(0, [&c](const Index& at) {
+    Range range = range_of(c);
+    return quantized(c, c.operand(0, at), range.scale, range.zero_point, DType::u8);
+  });
+  c.define(1, [&c](const Index&) { return range_of(c).scale; });
+  c.define(2, [&c](const Index&) { return cast(range_of(c).zero_point, DType::u8); });
+}
+
 OpDef quantize_linear() {
   OpDef op = blank_record(Mapping::one_to_one);
   op.name = "quantize_linear";
@@ -118,6 +214,7 @@ OpDef quantize_linear() {
   };
   op.backward = backward;
   op.eval = quantize;
+  op.lower = lower_quantize;
   op.samples = {
       {"$(f32[6]{0, 2, 3, 1000, -254, -1000}, f32[]{2}, u8[]{128})", "u8[6]{128, 129, 130, 255, 1, 0}"},
       {"$(f32[2, 2]{1, 2, 3, 4}, f32[2]{1, 2}, i8[2]{0, 1}) {axis = 0}", "i8[2, 2]{1, 2, 3, 3}"},
@@ -148,6 +245,7 @@ OpDef dequantize_linear() {
   };
   op.backward = backward;
   op.eval = dequantize;
+  op.lower = lower_dequantize;
   op.samples = {{"$(u8[4]{0, 3, 128, 255}, f32[]{2}, u8[]{128})", "f32[4]{-256, -250, 0, 254}"},
                 {"$(i4[1, 3]{-8, 0, 7}, f16[3]{1, 2, 3})", "f16[1, 3]{-8, 0, 21}"},
                 {"$(i8[1, 3]{1, 2, 3}, f32[1, 2]{2, 4}, i8[1, 2]{0, 1}) {block_size = 2}", "f32[1, 3]{2, 4, 8}"},
@@ -176,6 +274,7 @@ OpDef dynamic_quantize_linear() {
   };
   op.backward = backward_same;
   op.eval = quantize_at_run_time;
+  op.lower = lower_at_run_time;
   op.samples = {
       {"$(f32[6]{0, 2, -3, -2.5, 1.34, 0.5})", "u8[6]{153, 255, 0, 26, 221, 179}, f32[]{0.0196078438}, u8[]{153}"},
       {"$(f32[2, 0])", "u8[2, 0], f32[], u8[]{0}"},

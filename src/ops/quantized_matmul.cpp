@@ -3,6 +3,7 @@
 #include "ops/support/elementwise.h"
 #include "ops/support/gemm.h"
 #include "ops/support/matmul_dims.h"
+#include "ops/support/matmul_lower.h"
 #include "ops/support/quantize.h"
 
 namespace selkie::ops {
@@ -43,6 +44,62 @@ void eval_linear(EvalContext& e) {
   e.set(0, store_quantized(widen<double>(sums), zero.dtype(), dims));
 }
 
+using kir::Value;
+
+// A zero point or scale: one for all, or a vector along the rows of a or the columns of b. `index` is null for vectors,
+// which have neither.
+Value parameter(const LowerContext& c, size_t i, Value index, DType dtype) {
+  if (has_one_element(c, i)) return only_element(c, i, dtype);
+  return cast(c.operand(i, {index}), dtype);
+}
+
+void check_parameter(const LowerContext& c, size_t i, std::optional<sym::Expr> size) {
+  if (!c.has(i) || has_one_element(c, i)) return;
+  if (!size || c.rank(i) != 1 || !c.proves_equal(c.dims(i)->at(0), *size)) c.refuse("a parameter may not fit");
+}
+
+// Rows of operand a, and columns of operand b.
+void check_parameters(const LowerContext& c, size_t a, std::initializer_list<size_t> of_rows, size_t b,
+                      std::initializer_list<size_t> of_columns) {
+  if (c.rank(a) == 0 || c.rank(b) == 0) c.refuse("of scalars");
+  for (size_t i : of_rows)
+    check_parameter(c, i, c.rank(a) > 1 ? std::optional((*c.dims(a))[c.rank(a) - 2]) : std::nullopt);
+  for (size_t i : of_columns) check_parameter(c, i, c.rank(b) > 1 ? std::optional(c.dims(b)->back()) : std::nullopt);
+}
+
+// In i32, which wraps as the reference's result does.
+void lower_integer(LowerContext& c) {
+  check_parameters(c, 0, {2}, 1, {3});
+  c.define(0, [&c](const Index& at) {
+    auto [row, column] = row_and_column(c, 0, 1, at);
+    Value none = c.builder().number(DType::i32, 0);
+    Value zero_a = c.has(2) ? parameter(c, 2, row, DType::i32) : none;
+    Value zero_b = c.has(3) ? parameter(c, 3, column, DType::i32) : none;
+    return product_element(c, 0, 1, at, DType::i32, [&](Value x, Value y) { return (x - zero_a) * (y - zero_b); });
+  });
+}
+
+// The sum is exact; what follows is computed in f64 as by the reference.
+void lower_linear(LowerContext& c) {
+  check_parameters(c, 0, {1, 2}, 3, {4, 5, 6, 7});
+  c.define(0, [&c](const Index& at) {
+    kir::Builder& b = c.builder();
+    auto [row, column] = row_and_column(c, 0, 3, at);
+    // A product of bytes less their zero points has 16 bits.
+    bool fits = c.proves_less_equal(c.dims(0)->back(), c.constant(1 << 15));
+    DType exact = fits ? DType::i32 : DType::i64;
+    Value zero_a = parameter(c, 2, row, exact);
+    Value zero_b = parameter(c, 5, column, exact);
+    Value sum = product_element(c, 0, 3, at, exact, [&](Value x, Value y) { return (x - zero_a) * (y - zero_b); });
+    Value real = cast(sum, DType::f64) * parameter(c, 1, row, DType::f64) * parameter(c, 4, column, DType::f64) /
+                 parameter(c, 6, column, DType::f64);
+    Value zero = parameter(c, 7, column, DType::f64);
+    double low = c.result_dtype() == DType::i8 ? -128 : 0;
+    Value y = select(is_nan(real), zero, unary(kir::Op::round, real) + zero);
+    return cast(max(min(y, b.number(DType::f64, low + 255)), b.number(DType::f64, low)), c.result_dtype());
+  });
+}
+
 OpDef matmul_integer() {
   OpDef op = blank_record(Mapping::many_to_many);
   op.grad = absent("the result is quantised");
@@ -58,6 +115,7 @@ OpDef matmul_integer() {
   };
   op.backward = [](BackwardContext& c) { matmul_backward(c, 0, 1); };
   op.eval = eval_integer;
+  op.lower = lower_integer;
   op.samples = {{"$(u8[2, 2]{11, 7, 3, 10}, u8[2, 2]{1, 4, 2, 5}, u8[]{12}, u8[]{0})", "i32[2, 2]{-11, -29, -13, -46}"},
                 {"$(u8[2, 1]{5, 6}, i8[1, 2]{1, 2}, u8[2]{1, 2}, i8[2]{0, 1})", "i32[2, 2]{4, 4, 4, 4}"},
                 {"$(u8[2, 0], u8[0, 3])", "i32[2, 3]{0, 0, 0, 0, 0, 0}"},
@@ -85,6 +143,7 @@ OpDef qlinear_matmul() {
   };
   op.backward = [](BackwardContext& c) { matmul_backward(c, 0, 3); };
   op.eval = eval_linear;
+  op.lower = lower_linear;
   op.samples = {
       {"$(u8[1, 2]{3, 4}, f32[]{0.5}, u8[]{1}, i8[2, 1]{2, -1}, f32[]{2}, i8[]{0}, f32[]{0.5}, u8[]{10})",
        "u8[1, 1]{12}"},

@@ -226,8 +226,8 @@ void backward(BackwardContext& c) {
 using kir::Value;
 
 // Σ f(x), the largest or the smallest of the elements that one result reduces.
-Value fold(const LowerContext& c, const std::vector<bool>& reduced, const Index& at, DType dtype, kir::Op combine,
-           double start, const std::function<Value(Value)>& f) {
+Value fold(const LowerContext& c, const std::vector<bool>& reduced, const Index& at, kir::Op combine, Value start,
+           const std::function<Value(Value)>& f) {
   SymDims extents;
   for (size_t i = 0; i < reduced.size(); ++i)
     if (reduced[i]) extents.push_back((*c.dims(0))[i]);
@@ -239,20 +239,25 @@ Value fold(const LowerContext& c, const std::vector<bool>& reduced, const Index&
       from.push_back(is_reduced ? k[next_reduced++] : at[next_kept]);
       if (!is_reduced || c.attr_int("keepdims") != 0) ++next_kept;
     }
-    return f(cast(c.operand(0, from), dtype));
+    return f(cast(c.operand(0, from), start.dtype()));
   };
   if (extents.empty()) return element({});
-  return c.builder().reduce(combine, c.builder().number(dtype, start), extents, element);
+  return c.builder().reduce(combine, start, extents, element);
 }
 
 Value reduced_element(const Row& row, const LowerContext& c, const std::vector<bool>& reduced, const Index& at) {
-  DType dtype = compute_dtype(c.dtype(0));
+  bool exact = row.integer != nullptr && !is_float(c.dtype(0));
+  DType dtype = exact ? c.dtype(0) : is_float(c.dtype(0)) ? compute_dtype(c.dtype(0)) : DType::f64;
+  if (dtype == DType::boolean) dtype = DType::u8;
   auto same = [](Value x) { return x; };
   auto over = [&](kir::Op combine, double start, const std::function<Value(Value)>& f) {
-    return fold(c, reduced, at, dtype, combine, start, f);
+    return fold(c, reduced, at, combine, c.builder().number(dtype, start), f);
   };
-  if (row.name == "reduce_max") return over(kir::Op::max, -infinity, same);
-  if (row.name == "reduce_min") return over(kir::Op::min, infinity, same);
+  auto extreme = [&](kir::Op combine) {
+    return fold(c, reduced, at, combine, extreme_of(c.builder(), dtype, combine == kir::Op::min), same);
+  };
+  if (row.name == "reduce_max") return extreme(kir::Op::max);
+  if (row.name == "reduce_min") return extreme(kir::Op::min);
   if (row.name == "reduce_prod") return over(kir::Op::mul, 1, same);
   if (row.name == "reduce_sum") return over(kir::Op::add, 0, same);
   if (row.name == "reduce_l1") return over(kir::Op::add, 0, [](Value x) { return unary(kir::Op::abs, x); });
@@ -267,7 +272,7 @@ Value reduced_element(const Row& row, const LowerContext& c, const std::vector<b
     return over(kir::Op::add, 0, same) / cast(c.size(count), dtype);
   }
   CHECK(row.shifted_exp, "no kernel for {}", row.name);
-  Value top = over(kir::Op::max, -infinity, same);
+  Value top = extreme(kir::Op::max);
   Value finite = c.builder().hoist(select(unary(kir::Op::abs, top) < infinity, top, top - top));
   Value shift = select(is_nan(finite), c.builder().number(dtype, 0), finite);
   return unary(kir::Op::log, over(kir::Op::add, 0, [&](Value x) { return unary(kir::Op::exp, x - shift); })) + shift;
@@ -276,9 +281,10 @@ Value reduced_element(const Row& row, const LowerContext& c, const std::vector<b
 void lower(const Row& row, LowerContext& c) {
   std::optional<std::vector<bool>> reduced = reduced_axes(c, c.rank(0));
   if (!reduced) c.refuse("the axes are not known before the run");
-  if (!is_float(c.dtype(0)) && row.name != "reduce_sum" && row.name != "reduce_prod") c.refuse("of integers");
+  if (!is_float(c.dtype(0)) && row.shifted_exp) c.refuse("of integers, to which a last bit may matter");
   c.define(0, [&c, row, reduced = *reduced](const Index& at) {
-    return cast(reduced_element(row, c, reduced, at), c.result_dtype());
+    Value result = reduced_element(row, c, reduced, at);
+    return is_float(result.dtype()) ? from_real(result, c.result_dtype()) : cast(result, c.result_dtype());
   });
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/support/blank.h"
+#include "ops/support/resize_lower.h"
 #include "ops/support/resize_shape.h"
 
 namespace selkie::ops {
@@ -39,6 +40,24 @@ std::vector<ResizeAxis> axes_of(const EvalContext& e, const Tensor& x) {
   return axes;
 }
 
+// From the attributes of a node, whether it is evaluated or lowered.
+template <class Context>
+ResizeOptions options_of(const Context& c) {
+  ResizeOptions o{c.attr_string("mode"),
+                  c.attr_string("coordinate_transformation_mode"),
+                  c.attr_string("nearest_mode"),
+                  c.attr_float("cubic_coeff_a"),
+                  c.attr_float("extrapolation_value"),
+                  c.attr_int("antialias") != 0,
+                  c.attr_int("exclude_outside") != 0};
+  static constexpr std::string_view known[] = {"half_pixel",        "half_pixel_symmetric", "pytorch_half_pixel",
+                                               "align_corners",     "asymmetric",           "tf_half_pixel_for_nn",
+                                               "tf_crop_and_resize"};
+  if (std::find(std::begin(known), std::end(known), o.coordinates) == std::end(known))
+    fail("there is no coordinate transformation '{}'", o.coordinates);
+  return o;
+}
+
 void eval_resize(EvalContext& e) {
   const Tensor& x = e.tensor(0);
   std::vector<ResizeAxis> axes = axes_of(e, x);
@@ -51,20 +70,8 @@ void eval_resize(EvalContext& e) {
     check_count(e.tensor(3), "sizes", axes.size());
     set_sizes(axes, ints_of(e.tensor(3)), e.attr_string("keep_aspect_ratio_policy"));
   }
-  ResizeOptions o{e.attr_string("mode"),
-                  e.attr_string("coordinate_transformation_mode"),
-                  e.attr_string("nearest_mode"),
-                  e.attr_float("cubic_coeff_a"),
-                  e.attr_float("extrapolation_value"),
-                  e.attr_int("antialias") != 0,
-                  e.attr_int("exclude_outside") != 0};
-  bool crop = o.coordinates == "tf_crop_and_resize";
-  static constexpr std::string_view known[] = {"half_pixel",        "half_pixel_symmetric", "pytorch_half_pixel",
-                                               "align_corners",     "asymmetric",           "tf_half_pixel_for_nn",
-                                               "tf_crop_and_resize"};
-  if (std::find(std::begin(known), std::end(known), o.coordinates) == std::end(known))
-    fail("there is no coordinate transformation '{}'", o.coordinates);
-  if (crop) {
+  ResizeOptions o = options_of(e);
+  if (o.coordinates == "tf_crop_and_resize") {
     std::vector<double> roi = e.has(1) ? widen<double>(e.tensor(1)) : std::vector<double>{};
     if (roi.size() != 2 * axes.size()) fail("'roi' has {} elements, but {} are needed", roi.size(), 2 * axes.size());
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -139,6 +146,7 @@ OpDef base() {
   op.forward = [](const ForwardContext& c) { return resize_forward(c, {.scales = 2, .sizes = 3}); };
   op.backward = [](BackwardContext& c) { resize_backward(c, {.scales = 2, .sizes = 3}); };
   op.eval = eval_resize;
+  op.lower = [](LowerContext& c) { lower_resize(c, options_of(c), {.scales = 2, .sizes = 3}); };
   op.upgrades = {{11, from_opset_10}};
   op.samples = {
       {"$(f32[1, 2]{1, 3}, _, f32[2]{1, 2}) {mode = \"linear\"}", "f32[1, 4]{1, 1.5, 2.5, 3}"},
@@ -174,6 +182,11 @@ OpDef upsample() {
   op.forward = [](const ForwardContext& c) { return resize_forward(c, {.scales = 1, .sizes = {}}); };
   op.backward = [](BackwardContext& c) { resize_backward(c, {.scales = 1, .sizes = {}}); };
   op.eval = eval_upsample;
+  op.lower = [](LowerContext& c) {
+    ResizeOptions o = before_opset_11;
+    o.mode = c.attr_string("mode");
+    lower_resize(c, o, {.scales = 1, .sizes = {}});
+  };
   op.upgrades = {{7, upsample_from_opset_1}, {9, upsample_from_opset_7}, {10, [](UpgradeContext& c) {
                                                                             c.become("resize");
                                                                             from_opset_10(c);

@@ -2,6 +2,7 @@
 #include "ops/support/attention.h"
 #include "ops/support/dims.h"
 #include "ops/support/head_dims.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 #include "ops/support/rotary.h"
 
@@ -74,6 +75,68 @@ void backward(BackwardContext& c) {
   require_same_dims(c, caches);
 }
 
+using kir::Value;
+
+// Where an element stands: the token it belongs to, and its place in its head.
+struct Place {
+  Value batch;
+  Value token;
+  Value in_head;
+};
+
+Place place_of(const Index& at, Value head_size) {
+  if (at.size() == 4) return {.batch = at[0], .token = at[2], .in_head = at[3]};
+  return {.batch = at[0], .token = at[1], .in_head = mod(at[2], head_size)};
+}
+
+// The element of the same head that is `step` elements further.
+Value neighbour(const LowerContext& c, Value condition, const Index& at, Value step) {
+  Index from = at;
+  from.back() = at.back() + step;
+  return cast(c.operand_if(condition, 0, from), DType::f32);
+}
+
+// x·cos − partner·sin for the first of a pair, x·cos + partner·sin for the second, and x beyond the rotated width. Each
+// form reads under its own condition, so that indices stay those of memory side by side.
+Value rotated(const LowerContext& c, const Index& at, const Place& place, Value half, bool interleaved) {
+  kir::Builder& b = c.builder();
+  Value in_pair = interleaved ? floordiv(place.in_head, b.integer(2)) : place.in_head;
+  Value is_first = interleaved ? mod(place.in_head, b.integer(2)) == b.integer(0) : place.in_head < half;
+  Value in_width = place.in_head < half + half;
+  Value first = is_first & in_width;
+  Value second = logical_not(is_first) & in_width;
+  Value step = interleaved ? b.integer(1) : half;
+  auto cached = [&](size_t operand, Value condition, Value column) {
+    Index from{place.batch, place.token, column};
+    if (c.has(3)) from = {counted_from_start(c, c.operand(3, {place.batch, place.token}), c.dims(1)->at(0)), column};
+    return cast(c.operand_if(condition, operand, from), DType::f32);
+  };
+  Value x = cast(c.operand(0, at), DType::f32);
+  Value behind = interleaved ? in_pair : in_pair - half;
+  Value as_first = x * cached(1, first, in_pair) - neighbour(c, first, at, step) * cached(2, first, in_pair);
+  Value as_second =
+      x * cached(1, second, behind) + neighbour(c, second, at, b.integer(0) - step) * cached(2, second, behind);
+  return select(first, as_first, select(second, as_second, x));
+}
+
+void lower(LowerContext& c) {
+  const ir::Attribute* heads = c.find_attr("num_heads");
+  int64_t width = c.attr_int("rotary_embedding_dim");
+  HeadDims x = split_dims(c, c.dims(0), heads != nullptr ? std::get<int64_t>(*heads) : 0);
+  if (!x.size) c.refuse("the number of heads is not known");
+  sym::Expr half = width == 0 ? sym::floordiv(x.size, 2) : c.constant(width / 2);
+  if (width < 0 || width % 2 != 0 || !c.proves_less_equal(half * 2, x.size)) c.refuse("pairs may not fit a head");
+  for (size_t i : {1, 2}) {
+    if (c.rank(i) != (c.has(3) ? 2 : 3)) c.refuse("caches of another rank");
+    if (!c.proves_equal(c.dims(i)->back(), half)) c.refuse("caches may be of other columns");
+  }
+  if (c.has(3)) c.require_indices(3, c.dims(1)->at(0));
+  c.define(0, [&c, half, size = x.size](const Index& at) {
+    Place place = place_of(at, c.size(size));
+    return cast(rotated(c, at, place, c.size(half), c.attr_int("interleaved") != 0), c.result_dtype());
+  });
+}
+
 }  // namespace
 
 OpDef rotary_embedding_op() {
@@ -91,7 +154,7 @@ OpDef rotary_embedding_op() {
       .backward = backward,
       .value = absent("rotations do not occur in shape arithmetic"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples =
           {{"$(f32[1, 1, 1, 4]{1, 2, 3, 4}, f32[2, 2]{1, 1, 0, 0}, f32[2, 2]{0, 0, 1, 1}, i64[1, 1]{1})",

@@ -92,6 +92,7 @@ void value(ValueContext& c) {
 
 OpDef base() {
   OpDef op = blank_record(Mapping::shuffle);
+  op.lower = absent("elements are written where indices say, which kernels do not do");
   op.operands = {{"data", any_tensor}, {"indices", index_tensor}, {"updates", any_tensor}};
   op.results = {{"output", any_tensor}};
   op.attrs = {int_attr("axis", 0), string_attr("reduction", "none")};

@@ -1,4 +1,5 @@
 // Shape: the dims of a tensor as a tensor.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -37,6 +38,16 @@ void backward(BackwardContext& c) {
   if (rank && *rank <= ir::max_known_elements) c.set_rank(0, static_cast<size_t>(*rank));
 }
 
+void lower(LowerContext& c) {
+  auto [first, last] = bounds(static_cast<int64_t>(c.rank(0)), c.attr_int("start"), c.find_attr("end"));
+  c.define(0, [&c, first, last](const Index& at) {
+    kir::Value result = c.builder().integer(0);
+    for (int64_t i = first; i < last; ++i)
+      result = select(at[0] == c.builder().integer(i - first), c.size(c.dims(0)->at(static_cast<size_t>(i))), result);
+    return result;
+  });
+}
+
 }  // namespace
 
 OpDef shape_op() {
@@ -53,7 +64,7 @@ OpDef shape_op() {
       .backward = backward,
       .value = value,
       .eval = eval,
-      .lower = absent("shapes are read from descriptors; no kernel is needed"),
+      .lower = lower,
       .grad = absent("the result is an integer"),
       .samples = {{"$(f32[2, 3])", "i64[2]{2, 3}"},
                   {"$(f32[])", "i64[0]"},

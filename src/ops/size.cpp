@@ -1,7 +1,16 @@
 // Size: the number of elements.
+#include "ops/support/dims.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
+namespace {
+
+void lower(LowerContext& c) {
+  c.define(0, [&c](const Index&) { return c.size(product(c, *c.dims(0))); });
+}
+
+}  // namespace
 
 OpDef size_op() {
   return {
@@ -22,7 +31,7 @@ OpDef size_op() {
             c.set(0, ir::SymElements{all});
           },
       .eval = [](EvalContext& e) { e.set(0, Tensor::scalar_i64(e.tensor(0).count())); },
-      .lower = absent("shapes are read from descriptors; no kernel is needed"),
+      .lower = lower,
       .grad = absent("the result is an integer"),
       .samples = {{"$(f32[2, 3])", "i64[]{6}"},
                   {"$(f32[])", "i64[]{1}"},

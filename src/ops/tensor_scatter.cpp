@@ -77,7 +77,7 @@ OpDef tensor_scatter_op() {
       .backward = backward,
       .value = absent("shape arithmetic has no caches"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = absent("elements are written where indices say, which kernels do not do"),
       .grad = later::training,
       .samples = {{"$(i32[1, 3, 1]{1, 2, 3}, i32[1, 1, 1]{9}, i64[1]{2})", "i32[1, 3, 1]{1, 2, 9}"},
                   {"$(i32[1, 3, 1]{1, 2, 3}, i32[1, 2, 1]{8, 9}, i64[1]{2}) {mode = \"circular\"}",

@@ -1,4 +1,5 @@
 // Tile: a tensor repeated along its axes.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -39,6 +40,15 @@ void backward(BackwardContext& c) {
   std::optional<ir::SymElements> repeats = c.contents(1);
   if (c.result_dims(0)) c.set_rank(0, c.result_dims(0)->size());
   for (sym::Expr e : repeats.value_or(ir::SymElements{})) c.less_equal(c.constant(0), e);
+}
+
+void lower(LowerContext& c) {
+  c.define(0, [&c](const Index& at) {
+    Index from = at;
+    for (size_t i = 0; i < at.size(); ++i)
+      if (sym::Expr own = (*c.dims(0))[i]; !c.proves_equal(own, c.result_dims()[i])) from[i] = mod(at[i], c.size(own));
+    return c.operand(0, from);
+  });
 }
 
 // Opset 1 repeated one axis: operands were the number of tiles and the axis.
@@ -91,7 +101,7 @@ OpDef record() {
       .backward = backward,
       .value = value_by_moving,
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .upgrades = {{6, one_axis_form}},
       .samples = {{"$(i32[2]{1, 2}, i64[1]{2})", "i32[4]{1, 2, 1, 2}"},

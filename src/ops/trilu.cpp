@@ -1,4 +1,5 @@
 // Trilu: the upper or lower triangle of matrices.
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -23,6 +24,17 @@ void eval(EvalContext& e) {
   e.set(0, std::move(out));
 }
 
+void lower(LowerContext& c) {
+  if (c.rank(0) < 2) c.refuse("matrices are needed");
+  if (c.has(1) && !has_one_element(c, 1)) c.refuse("the diagonal may be more than one number");
+  c.define(0, [&c](const Index& at) {
+    kir::Value diagonal = at[at.size() - 1] - at[at.size() - 2];
+    kir::Value k = c.has(1) ? only_element(c, 1, DType::i64) : c.builder().integer(0);
+    kir::Value kept = c.attr_int("upper") != 0 ? k <= diagonal : diagonal <= k;
+    return select(kept, c.operand(0, at), c.builder().number(c.dtype(0), 0));
+  });
+}
+
 }  // namespace
 
 OpDef trilu_op() {
@@ -39,7 +51,7 @@ OpDef trilu_op() {
       .backward = backward_same,
       .value = absent("shape arithmetic has no matrices"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples = {{"$(i32[2, 2]{1, 2, 3, 4})", "i32[2, 2]{1, 2, 0, 4}"},
                   {"$(i32[2, 2]{1, 2, 3, 4}, i64[]{-1}) {upper = 0}", "i32[2, 2]{0, 0, 3, 0}"},

@@ -130,7 +130,7 @@ OpDef unique_op() {
       .backward = absent("what is the same is not known"),
       .value = absent("elements are compared for constants only, which are folded"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = absent("how many results there are shows only while they are found"),
       .grad = later::training,
       .samples = {{"$(i32[4]{3, 1, 3, 2})", "i32[3]{1, 2, 3}, i64[3]{1, 3, 0}, i64[4]{2, 0, 2, 1}, i64[3]{1, 1, 2}"},
                   {"$(i32[4]{3, 1, 3, 2}) {sorted = 0}",

@@ -2,12 +2,10 @@
 // and with kernels interpreted under bounds checks.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "../ops/sample.h"
 #include "../rdp/generator.h"
 #include "analysis/rdp.h"
-#include "base/convert.h"
+#include "difference.h"
 #include "driver/build.h"
 #include "interp/interp.h"
 #include "ir/print.h"
@@ -15,33 +13,6 @@
 
 namespace selkie::tests {
 namespace {
-
-std::string difference(const Tensor& actual, const Tensor& expected) {
-  if (actual.dtype() != expected.dtype() || actual.dims() != expected.dims())
-    return fmt::format("{} is not {}", HostValue(actual).describe(), HostValue(expected).describe());
-  if (actual.dtype() == DType::str || is_complex(actual.dtype())) return {};
-  std::vector<double> a = widen<double>(actual);
-  std::vector<double> e = widen<double>(expected);
-  double scale = 1;
-  for (double v : e)
-    if (std::isfinite(v)) scale = std::max(scale, std::fabs(v));
-  double tolerance = is_float(actual.dtype()) ? scale * (info(actual.dtype()).bits < 32 ? 1e-2 : 1e-4) : 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    bool same = a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i])) || std::fabs(a[i] - e[i]) <= tolerance;
-    if (!same) return fmt::format("element {} is {}, not {}", i, a[i], e[i]);
-  }
-  return {};
-}
-
-std::string difference(const HostValue& actual, const HostValue& expected) {
-  if (actual.is_tensor() && expected.is_tensor()) return difference(actual.tensor(), expected.tensor());
-  if (actual.is_sequence() && expected.is_sequence() && actual.sequence().size() == expected.sequence().size()) {
-    for (size_t i = 0; i < actual.sequence().size(); ++i)
-      if (std::string text = difference(actual.sequence()[i], expected.sequence()[i]); !text.empty()) return text;
-    return {};
-  }
-  return actual.describe() == expected.describe() ? "" : actual.describe() + " is not " + expected.describe();
-}
 
 // What the analysis requires for its own sake may refuse a run that the reference evaluator completes, also by what
 // follows from it.

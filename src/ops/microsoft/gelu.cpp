@@ -5,6 +5,7 @@
 #include "ops/support/blank.h"
 #include "ops/support/dims.h"
 #include "ops/support/elementwise.h"
+#include "ops/support/lower.h"
 
 namespace selkie::ops {
 namespace {
@@ -32,6 +33,18 @@ void backward(BackwardContext& c) {
   if (c.dims(0)) require_broadcast_to(c, SymDims(*c.dims(1)), SymDims(*c.dims(0)));
 }
 
+void lower(LowerContext& c, bool by_tanh) {
+  if (c.has(1) && (c.rank(0) == 0 || c.rank(1) != 1)) c.refuse("the bias is no vector");
+  c.define(0, [&c, by_tanh](const Index& at) {
+    DType dtype = compute_dtype(c.dtype(0));
+    kir::Value x = cast(c.operand(0, at), dtype);
+    if (c.has(1)) x = x + broadcast_operand(c, 1, at, dtype);
+    kir::Value inner = by_tanh ? (x + x * x * x * 0.044715) * std::sqrt(2 / std::numbers::pi) : x / std::numbers::sqrt2;
+    kir::Value y = x * 0.5 * (unary(by_tanh ? kir::Op::tanh : kir::Op::erf, inner) + 1);
+    return cast(y, c.result_dtype());
+  });
+}
+
 OpDef record(std::string_view name, std::string_view onnx, std::string_view doc, double (*f)(double)) {
   OpDef op = blank_record(Mapping::one_to_one);
   op.name = name;
@@ -42,6 +55,7 @@ OpDef record(std::string_view name, std::string_view onnx, std::string_view doc,
   op.forward = same_as_first;
   op.backward = backward;
   op.eval = [f](EvalContext& e) { eval(e, f); };
+  op.lower = [by_tanh = f == gelu_by_tanh](LowerContext& c) { lower(c, by_tanh); };
   return op;
 }
 

@@ -2,7 +2,9 @@
 #include "ops/support/blank.h"
 #include "ops/support/dims.h"
 #include "ops/support/elementwise.h"
+#include "ops/support/lower.h"
 #include "ops/support/moments.h"
+#include "ops/support/moments_lower.h"
 
 namespace selkie::ops {
 namespace {
@@ -186,6 +188,73 @@ void backward_embed(BackwardContext& c) {
   for (size_t i : {5, 6}) require_count(c, i, width);
 }
 
+using kir::Value;
+
+// Rows from an axis on, normalised, and scaled and shifted by two operands.
+struct RowNorm {
+  size_t first;  // of the axes that belong to a row
+  size_t scale;
+  size_t shift;  // an operand that may be left out
+  std::function<Value(const Index&)> element;
+};
+
+// The axes of a row, with an index that has all axes.
+MomentValues row_moments(const LowerContext& c, const RowNorm& n, const Index& at) {
+  auto first = static_cast<std::ptrdiff_t>(n.first);
+  SymDims extents(c.dims(0)->begin() + first, c.dims(0)->end());
+  return moments_over(c, extents, compute_dtype(c.dtype(0)), [&](const Index& k) {
+    Index from(at.begin(), at.begin() + first);
+    from.insert(from.end(), k.begin(), k.end());
+    return n.element(from);
+  });
+}
+
+// Parameters have one element for each of a row, under the same dims.
+void check_parameters(const LowerContext& c, const RowNorm& n) {
+  for (size_t i : {n.scale, n.shift}) {
+    if (!c.has(i)) continue;
+    if (c.rank(i) != c.rank(0) - n.first) c.refuse("parameters of other dims than a row");
+    for (size_t k = 0; k < c.rank(i); ++k)
+      if (!c.proves_equal(c.dims(i)->at(k), c.dims(0)->at(n.first + k))) c.refuse("parameters may not fit a row");
+  }
+}
+
+void define_rows(LowerContext& c, const RowNorm& n) {
+  check_parameters(c, n);
+  auto deviation = [&c](const MomentValues& m) { return inverse_deviation(c, m.variance, c.attr_float("epsilon")); };
+  c.define(0, [&c, n, deviation](const Index& at) {
+    DType dtype = compute_dtype(c.dtype(0));
+    MomentValues m = row_moments(c, n, at);
+    Index row(at.begin() + static_cast<std::ptrdiff_t>(n.first), at.end());
+    Value y = (n.element(at) - m.mean) * deviation(m) * cast(c.operand(n.scale, row), dtype);
+    if (c.has(n.shift)) y = y + cast(c.operand(n.shift, row), dtype);
+    return cast(y, c.result_dtype());
+  });
+  if (c.result_count() > 1)
+    c.define(1, [&c, n](const Index& at) { return cast(row_moments(c, n, at).mean, c.result_dtype(1)); });
+  if (c.result_count() > 2)
+    c.define(2,
+             [&c, n, deviation](const Index& at) { return cast(deviation(row_moments(c, n, at)), c.result_dtype(2)); });
+}
+
+void lower_layer(LowerContext& c) {
+  DType dtype = compute_dtype(c.dtype(0));
+  define_rows(c, {.first = static_cast<size_t>(normalize_axis(c.attr_int("axis"), std::ssize(*c.dims(0)))),
+                  .scale = 1,
+                  .shift = 2,
+                  .element = [&c, dtype](const Index& at) { return cast(c.operand(0, at), dtype); }});
+}
+
+void lower_skip(LowerContext& c) {
+  if (c.rank(0) != 2 && c.rank(0) != 3) c.refuse("the input is not of rank 2 or 3");
+  auto sum = [&c](const Index& at) {
+    Value x = broadcast_operand(c, 0, at, DType::f32) + broadcast_operand(c, 1, at, DType::f32);
+    return c.has(4) ? x + broadcast_operand(c, 4, at, DType::f32) : x;
+  };
+  define_rows(c, {.first = c.rank(0) - 1, .scale = 2, .shift = 3, .element = sum});
+  if (c.result_count() > 3) c.define(3, [&c, sum](const Index& at) { return cast(sum(at), c.result_dtype(3)); });
+}
+
 OpDef record(std::string_view name, std::string_view onnx, std::string_view doc) {
   OpDef op = blank_record(Mapping::many_to_many);
   op.name = name;
@@ -205,6 +274,7 @@ OpDef layer() {
   op.forward = forward_layer;
   op.backward = backward_layer;
   op.eval = eval_layer;
+  op.lower = lower_layer;
   op.samples = {{"$(f32[2, 3]{-0.99000001, 0.639999986, 0.589999974, -0.0599999987, -0.389999986, -0.439999998}, "
                  "f32[3]{-0.49000001, -0.109999999, 0.00999999978}, f32[3]{0.109999999, 0.99000001, 0.589999974}) "
                  "{epsilon = 0.01}",
@@ -233,6 +303,7 @@ OpDef skip() {
   op.forward = forward_skip;
   op.backward = backward_skip;
   op.eval = eval_skip;
+  op.lower = lower_skip;
   op.samples = {{"$(f32[1, 2, 3]{0.239999995, 0.980000019, -0.569999993, -0.680000007, 0.230000004, -0.910000026}, "
                  "f32[2, 3]{-0.930000007, 0.0299999993, -0.0700000003, 0.829999983, 0.25999999, 0.0299999993}, "
                  "f32[3]{-0.49000001, -0.109999999, 0.00999999978}, f32[3]{0.109999999, 0.99000001, 0.589999974}, "
@@ -267,6 +338,7 @@ OpDef embed() {
   op.forward = forward_embed;
   op.backward = backward_embed;
   op.eval = eval_embed;
+  op.lower = absent("ids are not checked to be natural before a kernel runs");
   op.samples = {
       {"$(i32[2, 2]{1, 0, 2, 2}, i32[2, 2]{0, 1, 1, 1}, f32[3, 3]{-0.620000005, 0.379999995, -0.600000024, "
        "-0.25999999, -0.99000001, 0.660000026, -0.689999998, -0.460000008, 0.75999999}, f32[2, 3]{0.0199999996, "

@@ -1,6 +1,7 @@
 // QLinearAdd, QLinearMul and QLinearGlobalAveragePool of com.microsoft.
 #include "ops/support/blank.h"
 #include "ops/support/elementwise.h"
+#include "ops/support/lower.h"
 #include "ops/support/quantize.h"
 
 namespace selkie::ops {
@@ -25,8 +26,9 @@ Tensor operand(const EvalContext& e, size_t i) {
   return dequantized(e.tensor(i), e.tensor(i + 1), optional_tensor(e, i + 2));
 }
 
-void eval_pair(EvalContext& e, double (*f)(double, double)) {
-  Tensor result = map_pairs<double>(operand(e, 0), operand(e, 3), DType::f64, f);
+void eval_pair(EvalContext& e, bool product) {
+  Tensor result = map_pairs<double>(operand(e, 0), operand(e, 3), DType::f64,
+                                    [&](double a, double b) { return product ? a * b : a + b; });
   e.set(0, requantize(widen<double>(result), e.tensor(6), optional_tensor(e, 7), e.tensor(0).dtype(), result.dims()));
 }
 
@@ -74,7 +76,40 @@ void backward_pool(BackwardContext& c) {
   if (c.result_dims(0)) c.set_rank(0, c.result_dims(0)->size());
 }
 
-OpDef pair(std::string_view name, std::string_view onnx, std::string_view doc, double (*f)(double, double)) {
+using kir::Value;
+
+void check_parameters(const LowerContext& c, std::initializer_list<size_t> operands) {
+  for (size_t i : operands)
+    if (c.has(i) && !has_one_element(c, i)) c.refuse("a scale or zero point may have more than one element");
+}
+
+// In f64, in which the products of the reference are exact, too.
+Value dequantized_element(const LowerContext& c, size_t i, const Index& at) {
+  Value x = cast(c.operand(i, at), DType::f64);
+  if (c.has(i + 2)) x = x - only_element(c, i + 2, DType::f64);
+  return x * only_element(c, i + 1, DType::f64);
+}
+
+Value requantized(const LowerContext& c, Value x, size_t scale, size_t zero_point) {
+  kir::Builder& b = c.builder();
+  Value q = x / only_element(c, scale, DType::f64);
+  Value zero = c.has(zero_point) ? only_element(c, zero_point, DType::f64) : b.number(DType::f64, 0);
+  Value y = select(is_nan(q), zero, unary(kir::Op::round, q) + zero);
+  double low = c.result_dtype() == DType::i8 ? -128 : 0;
+  return cast(max(min(y, b.number(DType::f64, low + 255)), b.number(DType::f64, low)), c.result_dtype());
+}
+
+void lower_pair(LowerContext& c, bool product) {
+  check_parameters(c, {1, 2, 4, 5, 6, 7});
+  c.define(0, [&c, product](const Index& at) {
+    auto element = [&](size_t i) {
+      return dequantized_element(c, i, broadcast_index(c, *c.dims(i), c.result_dims(), at));
+    };
+    return requantized(c, product ? element(0) * element(3) : element(0) + element(3), 6, 7);
+  });
+}
+
+OpDef pair(std::string_view name, std::string_view onnx, std::string_view doc, bool product) {
   OpDef op = blank_record(Mapping::one_to_one);
   op.name = name;
   op.onnx = {"com.microsoft", onnx, {1}};
@@ -90,7 +125,8 @@ OpDef pair(std::string_view name, std::string_view onnx, std::string_view doc, d
   op.results = {{"c", byte}};
   op.forward = forward_pair;
   op.backward = backward_pair;
-  op.eval = [f](EvalContext& e) { eval_pair(e, f); };
+  op.eval = [product](EvalContext& e) { eval_pair(e, product); };
+  op.lower = [product](LowerContext& c) { lower_pair(c, product); };
   op.grad = absent("the result is quantised");
   op.samples = {{"$(u8[2, 0], f32[], _, u8[1], f32[], _, f32[])", "u8[2, 0]"},
                 {"$(u8[1, 3], f32[], u8[], u8[2, 1], f32[1], u8[1], f32[1], u8[])", "u8[2, 3]"},
@@ -124,13 +160,11 @@ OpDef pool() {
 }  // namespace
 
 std::vector<OpDef> ms_qlinear_family() {
-  OpDef add = pair("ms_qlinear_add", "QLinearAdd", "a + b of quantised tensors, quantised again",
-                   [](double a, double b) { return a + b; });
+  OpDef add = pair("ms_qlinear_add", "QLinearAdd", "a + b of quantised tensors, quantised again", false);
   add.samples.insert(
       add.samples.begin(),
       {"$(u8[2]{10, 200}, f32[]{0.5}, u8[]{10}, u8[1]{8}, f32[]{0.25}, _, f32[]{0.5}, u8[]{3})", "u8[2]{7, 197}"});
-  OpDef mul = pair("ms_qlinear_mul", "QLinearMul", "a · b of quantised tensors, quantised again",
-                   [](double a, double b) { return a * b; });
+  OpDef mul = pair("ms_qlinear_mul", "QLinearMul", "a · b of quantised tensors, quantised again", true);
   mul.samples.insert(mul.samples.begin(),
                      {"$(i8[2]{10, -20}, f32[]{0.5}, i8[]{2}, i8[2]{8, 100}, f32[]{0.25}, _, f32[]{0.5}, i8[]{3})",
                       "i8[2]{19, -128}"});

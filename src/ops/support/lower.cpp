@@ -1,6 +1,7 @@
 #include "ops/support/lower.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace selkie::ops {
 
@@ -38,6 +39,28 @@ void lower_elementwise(LowerContext& c, const ScalarFunction& f, size_t typed_by
   });
 }
 
+bool has_one_element(const LowerContext& c, size_t i) {
+  return std::ranges::all_of(*c.dims(i), [](sym::Expr d) { return d.constant() == 1; });
+}
+
+kir::Value only_element(const LowerContext& c, size_t i, DType dtype) {
+  return cast(c.operand(i, Index(c.rank(i), c.size(c.constant(0)))), dtype);
+}
+
+kir::Value extreme_of(kir::Builder& b, DType dtype, bool largest) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (is_float(dtype)) return b.number(dtype, largest ? infinity : -infinity);
+  if (dtype == DType::boolean) return b.number(dtype, largest ? 1 : 0);
+  int64_t most = std::numeric_limits<int64_t>::max() >> (64 - info(dtype).bits);
+  if (is_signed_integer(dtype)) return cast(b.integer(largest ? most : -most - 1), dtype);
+  return cast(b.integer(largest ? -1 : 0), dtype);
+}
+
+kir::Value from_real(kir::Value x, DType dtype) {
+  if (is_float(dtype) || dtype == DType::boolean) return cast(x, dtype);
+  return cast(cast(x, DType::i64), dtype);
+}
+
 kir::Value linear_index(kir::Builder& b, const SymDims& dims, const Index& at) {
   kir::Value position = b.integer(0);
   for (size_t i = 0; i < dims.size(); ++i) position = position * b.integer(dims[i]) + at[i];
@@ -60,6 +83,11 @@ Index index_at(kir::Builder& b, const SymDims& dims, kir::Value position) {
 void lower_reorganized(LowerContext& c) {
   c.set_view();
   c.define(0, [&c](const Index& at) { return c.operand_at(0, linear_index(c.builder(), c.result_dims(), at)); });
+}
+
+kir::Value counted_from_start(const LowerContext& c, kir::Value index, sym::Expr extent) {
+  index = cast(index, DType::i64);
+  return c.builder().hoist(select(index < 0.0, index + c.size(extent), index));
 }
 
 bool divides_safely(const LowerContext& c, size_t operand) {

@@ -128,12 +128,25 @@ kir::Value broadcast_operand(const LowerContext& c, size_t i, const Index& at, D
 using ScalarFunction = std::function<kir::Value(const LowerContext&, std::span<const kir::Value>)>;
 void lower_elementwise(LowerContext& c, const ScalarFunction& f, size_t typed_by = 0);
 
+// Whether operand i is known to have one element, and that element as a `dtype`.
+bool has_one_element(const LowerContext& c, size_t i);
+kir::Value only_element(const LowerContext& c, size_t i, DType dtype);
+
+// The largest element of a dtype that kernels have, or the smallest: infinities for floats.
+kir::Value extreme_of(kir::Builder& b, DType dtype, bool largest);
+// A real as a `dtype`. Towards integers as the reference does it: the fraction is cut off, what is beyond 64 bits
+// saturates, and what is left wraps.
+kir::Value from_real(kir::Value x, DType dtype);
+
 // The position of an index in row-major order, and the index of a position.
 kir::Value linear_index(kir::Builder& b, const SymDims& dims, const Index& at);
 Index index_at(kir::Builder& b, const SymDims& dims, kir::Value position);
 
 // The elements of operand 0 in the same order under other dims: all operators that reorganize.
 void lower_reorganized(LowerContext& c);
+
+// An index that may count from the end of an axis, as one that counts from its start.
+kir::Value counted_from_start(const LowerContext& c, kir::Value index, sym::Expr extent);
 
 // Whether an integer operand is known to hold no 0, by which kernels could not divide with an error.
 bool divides_safely(const LowerContext& c, size_t operand);

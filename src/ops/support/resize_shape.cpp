@@ -165,7 +165,8 @@ std::vector<Size> by_sizes(const ir::ForwardContext& c, size_t operand, std::spa
   return out;
 }
 
-// The operand that decides, where that is known: the one that is there and not empty.
+}  // namespace
+
 std::optional<size_t> deciding_operand(const ShapeContext& c, const ResizeBy& by) {
   auto excluded = [&](size_t i) { return !c.has(i) || count_of(c, i) == 0; };
   if (!by.sizes || excluded(*by.sizes)) return excluded(by.scales) ? std::nullopt : std::optional(by.scales);
@@ -173,15 +174,17 @@ std::optional<size_t> deciding_operand(const ShapeContext& c, const ResizeBy& by
   return count_of(c, by.scales) ? std::optional(by.scales) : std::nullopt;
 }
 
-const std::vector<int64_t>* given_axes(const ShapeContext& c) {
+const std::vector<int64_t>* resized_axes(const ShapeContext& c) {
   const ir::Attribute* axes = c.op().find_attr("axes") != nullptr ? c.find_attr("axes") : nullptr;
   const auto* list = axes == nullptr ? nullptr : &std::get<std::vector<int64_t>>(*axes);
   return list == nullptr || list->empty() ? nullptr : list;
 }
 
+namespace {
+
 // Without axes there is one scale or size for each.
 std::optional<size_t> rank_from_operand(const ShapeContext& c, std::optional<size_t> operand) {
-  std::optional<int64_t> count = operand && given_axes(c) == nullptr ? count_of(c, *operand) : std::nullopt;
+  std::optional<int64_t> count = operand && resized_axes(c) == nullptr ? count_of(c, *operand) : std::nullopt;
   return count ? std::optional(static_cast<size_t>(*count)) : std::nullopt;
 }
 
@@ -192,7 +195,7 @@ std::vector<Type> resize_forward(const ir::ForwardContext& c, const ResizeBy& by
   std::optional<size_t> rank = c.dims(0) ? c.rank(0) : rank_from_operand(c, operand);
   if (!rank) return {Type::tensor(c.dtype(0))};
   SymDims dims = c.dims(0) ? *c.dims(0) : SymDims(*rank);
-  std::vector<size_t> axes = positions_of(given_axes(c), *rank);
+  std::vector<size_t> axes = positions_of(resized_axes(c), *rank);
   SymDims input;
   for (size_t axis : axes) input.push_back(dims[axis]);
   std::vector<Size> sizes(axes.size());
@@ -205,7 +208,7 @@ std::vector<Type> resize_forward(const ir::ForwardContext& c, const ResizeBy& by
 void resize_backward(ir::BackwardContext& c, const ResizeBy& by) {
   std::optional<size_t> operand = deciding_operand(c, by);
   if (c.result_dims(0))
-    require_same_outside(c, 0, positions_of(given_axes(c), c.result_dims(0)->size()));
+    require_same_outside(c, 0, positions_of(resized_axes(c), c.result_dims(0)->size()));
   else if (std::optional<size_t> rank = rank_from_operand(c, operand))
     c.set_rank(0, *rank);
   if (!operand) return;
@@ -213,12 +216,13 @@ void resize_backward(ir::BackwardContext& c, const ResizeBy& by) {
   if (sizes) require_natural(c, *sizes);
   if (!c.dims(0)) return;
   const SymDims x = *c.dims(0);
-  std::vector<size_t> axes = positions_of(given_axes(c), x.size());
+  std::vector<size_t> axes = positions_of(resized_axes(c), x.size());
   if (!axes.empty()) c.set_dims(*operand, SymDims{c.constant(std::ssize(axes))});
   // Nothing cannot be stretched to something.
-  if (sizes && c.attr_string("keep_aspect_ratio_policy") == "stretch")
-    for (size_t i = 0; i < axes.size(); ++i)
-      if (c.excludes(sizes->at(i), 0)) c.less_equal(c.constant(1), x[axes[i]]);
+  if (operand == by.sizes && c.result_dims(0) && c.attr_string("keep_aspect_ratio_policy") == "stretch") {
+    const SymDims y = *c.result_dims(0);
+    for (size_t axis : axes) c.less_equal(sym::min(y[axis], 1), x[axis]);
+  }
 }
 
 }  // namespace selkie::ops

@@ -20,6 +20,10 @@ struct ResizeBy {
   size_t scales;
   std::optional<size_t> sizes;
 };
+// The operand that decides, where that is known: the one that is there and not empty.
+std::optional<size_t> deciding_operand(const ir::ShapeContext& c, const ResizeBy& by);
+// The attribute that names the axes; null where all are resized.
+const std::vector<int64_t>* resized_axes(const ir::ShapeContext& c);
 std::vector<ir::Type> resize_forward(const ir::ForwardContext& c, const ResizeBy& by);
 void resize_backward(ir::BackwardContext& c, const ResizeBy& by);
 

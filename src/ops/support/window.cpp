@@ -207,6 +207,8 @@ void require_windows_fit(ir::BackwardContext& c, std::span<const sym::Expr> inpu
     if ((a.room + short_by).constant().value_or(0) < 0)
       fail("a window does not fit an axis of size {}: {} elements are missing", to_string(a.input), to_string(-a.room));
     c.less_equal(c.constant(0), a.room + short_by);
+    // One that is not empty must have room.
+    if (short_by > 0) c.less_equal((min(a.input, 1) - 1) * short_by, a.room);
   }
 }
 
