@@ -82,6 +82,7 @@ class Stitcher::Stitching {
   kir::Value constant_element(const Value& value);
   const ir::SymDims& dims_of(const Value& value) { return *owner_.rdp_.known(value).type.dims; }
   sym::Expr elements(const Value& value);
+  bool is_repeated(const Value& value, const Index& at);
   bool at_most_once(const Value& value, const std::vector<sym::Expr>& loops);
   // One loop per axis in the given order, the innermost that has more than one step vectorised.
   void nest(const SymDims& dims, const Layout& order, bool vectorised, const std::function<void(const Index&)>& body);
@@ -100,7 +101,7 @@ class Stitcher::Stitching {
   std::map<const Value*, uint32_t> buffers_;
   std::vector<const Value*> inputs_;
   kir::Value guard_;      // under which elements are read now
-  bool repeats_ = false;  // something is reduced more often than if it were stored
+  bool repeats_ = false;  // something is computed more often than if it were stored
   // Of an epilogue: what it overwrites, at which index, and where that is.
   const Value* producer_ = nullptr;
   Index root_at_;
@@ -224,8 +225,20 @@ kir::Value Stitcher::Stitching::compute(const Value& value, const Index& at) {
     if (!at_most_once(value, builder_.reductions()[reductions])) repeats_ = true;
   CHECK(computed.dtype() == owner_.rdp_.known(value).type.dtype, "{} gives {}", node.describe(),
         name(computed.dtype()));
+  // Reading again is no worse than storing; little arithmetic on what has few elements is cheaper than a kernel.
+  bool is_small = elements(value).constant().has_value() && !builder_.is_reducing();
+  if (is_repeated(value, at) && builder_.cost(computed) > (is_small ? 6 : 1)) repeats_ = true;
   builder_.remember(std::move(key), computed);
   return computed;
+}
+
+// Whether what is computed now may be computed more often than the value has elements.
+bool Stitcher::Stitching::is_repeated(const Value& value, const Index& at) {
+  std::vector<sym::Expr> loops = builder_.extents_of(at);
+  if (at_most_once(value, loops)) return false;
+  sym::Expr times = builder_.symbols().constant(1);
+  for (sym::Expr extent : loops) times = times * extent;
+  return owner_.facts_of(*value.node).prove_less_equal(times, elements(value)) != sym::Truth::yes;
 }
 
 // Whether so many runs of a reduction are no more than the value has elements: each loop is over a dim of its own.

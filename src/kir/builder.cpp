@@ -189,6 +189,11 @@ size_t Builder::depth(const Statement& s, Depths& known) const {
 
 namespace {
 
+bool is_transcendental(Op op) {
+  static constexpr Op all[] = {Op::exp, Op::log, Op::tanh, Op::erf, Op::sigmoid, Op::sin, Op::cos, Op::pow};
+  return std::find(std::begin(all), std::end(all), op) != std::end(all);
+}
+
 void make_serial(Statement& loop) {
   if (loop.kind != Statement::Kind::loop) return;
   loop.loop_kind = Statement::LoopKind::serial;
@@ -207,7 +212,9 @@ Value Builder::reduce(Op combine, Value start, std::span<const sym::Expr> extent
     scopes_.push_back({.variable = variable, .extent = extents[i], .kind = kind});
     index.push_back(integer(variable));
   }
+  ++reducing_;
   Value value = element(index);
+  --reducing_;
   auto local = static_cast<uint32_t>(kernel_.locals.size());  // declared below, when its place is known
   kernel_.locals.push_back({.name = "t" + std::to_string(local), .dtype = value.dtype()});
   Statement statement{.kind = Statement::Kind::accumulate, .slot = local, .combine = combine, .value = value.id()};
@@ -235,6 +242,35 @@ Value Builder::reduce(Op combine, Value start, std::span<const sym::Expr> extent
   scopes_[place].block.push_back({.kind = Statement::Kind::declare, .slot = local, .value = start.id()});
   scopes_[place].block.push_back(std::move(statement));
   return {this, expressions_.local(local)};
+}
+
+std::vector<sym::Expr> Builder::extents_of(const Index& at) const {
+  std::vector<sym::Expr> used;
+  std::set<ExprId> seen;
+  auto walk = [&](auto& self, ExprId id) -> void {
+    if (id == no_expr || !seen.insert(id).second) return;
+    if (kernel_[id].integer) sym::collect_symbols(kernel_[id].integer, used);
+    for (ExprId operand : kernel_[id].operands) self(self, operand);
+  };
+  for (const Value& v : at) walk(walk, v.id());
+  std::vector<sym::Expr> extents;
+  for (size_t i = 1; i < scopes_.size(); ++i)
+    if (std::ranges::find(used, scopes_[i].variable) != used.end()) extents.push_back(scopes_[i].extent);
+  return extents;
+}
+
+size_t Builder::cost(Value value) const {
+  std::set<ExprId> seen;
+  auto walk = [&](auto& self, ExprId id) -> size_t {
+    if (id == no_expr || !seen.insert(id).second) return 0;
+    const Expr& e = kernel_[id];
+    if (e.op == Op::integer || e.op == Op::constant || e.op == Op::local) return 0;
+    if (e.op == Op::load || e.op == Op::load_if) return 1;
+    size_t own = is_transcendental(e.op) ? 16 : 1;
+    for (ExprId operand : e.operands) own += self(self, operand);
+    return own;
+  };
+  return walk(walk, value.id());
 }
 
 bool Builder::loads(ExprId id, std::set<ExprId>& seen) const {

@@ -95,6 +95,13 @@ class Builder {
   // it reads no buffer.
   Value hoist(Value value);
 
+  // The extents of the open loops on whose variables an index depends, from the outside in.
+  std::vector<sym::Expr> extents_of(const Index& at) const;
+  // Whether one of them belongs to a reduction.
+  bool is_reducing() const { return reducing_ > 0; }
+  // Arithmetic operations and loads that an expression takes, up to what is in locals.
+  size_t cost(Value value) const;
+
   // For each reduction, the extents of the loops around it.
   const std::vector<std::vector<sym::Expr>>& reductions() const { return reductions_; }
 
@@ -130,6 +137,7 @@ class Builder {
   std::vector<Scope> scopes_;
   std::vector<std::vector<sym::Expr>> reductions_;
   bool reduces_in_vector_loop_ = false;
+  size_t reducing_ = 0;
 };
 
 }  // namespace selkie::kir
