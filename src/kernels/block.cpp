@@ -70,7 +70,7 @@ void multiply_panel(const KernelTable& table, const Block& block, const DepthPar
                           .c_stride = block.c_stride,
                           .columns = columns,
                           .bias = first && block.bias ? block.bias + column : nullptr,
-                          .accumulate = !first};
+                          .accumulate = !first || block.accumulate};
   const TileFunction* functions = table.tiles[columns > table.lanes ? 1 : 0];
   RowTiles tiles(table, block.rows);
   const float* const* pointers = block.pointers;

@@ -74,6 +74,43 @@ struct WinogradOutputArguments {
   int64_t columns;
 };
 
+enum class Function { exp_of_negative, sigmoid, tanh, relu };
+
+// One row of scores joins the row's running softmax: each score becomes exp(score - largest so far), and what the row
+// has summed up before is scaled to that largest.
+struct SoftmaxRowArguments {
+  float* scores;           // room for `width` floats, rounded up to a vector
+  int64_t columns;         // at least 1
+  int64_t width;           // scores from `columns` to here are made 0
+  const float* added;      // one per column, or null
+  const uint8_t* allowed;  // one per column, 0: the score is -inf; or null
+  float* maximum;          // -inf before the first row
+  float* sum;
+  float* output;  // weighted sum so far
+  int64_t output_columns;
+};
+
+// scores[i] = query * key i.
+struct DotRowsArguments {
+  const float* query;  // zeros from `depth` to the end of its vector
+  const float* key;
+  int64_t key_stride;
+  int64_t depth;
+  int64_t keys;
+  float* scores;
+};
+
+// output (+)= sum of weights[i] * values[i].
+struct WeightedRowsArguments {
+  const float* weights;
+  const float* values;
+  int64_t value_stride;
+  int64_t rows;
+  int64_t columns;
+  float* output;
+  bool accumulate;
+};
+
 struct KernelTable {
   Isa isa;
   const char* name;
@@ -89,6 +126,15 @@ struct KernelTable {
   DepthwiseFunction depthwise[depthwise_kinds][2][most_depthwise_pixels];
   void (*winograd_input)(const WinogradInputArguments&);
   void (*winograd_output)(const WinogradOutputArguments&);
+  // to[i] = function(from[i]).
+  void (*map)(Function function, const float* from, int64_t count, float* to);
+  // to[i] = from[i] * factor.
+  void (*scale_row)(const float* from, int64_t count, float factor, float* to);
+  // One panel: to[row * tile_columns + column] = from[row * stride + column], zeros from `columns` on.
+  void (*pack_rows)(const float* from, int64_t stride, int64_t rows, int64_t columns, float* to);
+  void (*softmax_row)(const SoftmaxRowArguments&);
+  void (*dot_rows)(const DotRowsArguments&);
+  void (*weighted_rows)(const WeightedRowsArguments&);
 };
 
 // The sets that this build knows and this processor runs, best last; never empty.

@@ -2,7 +2,9 @@
 // SELKIE_ISA_LANES and SELKIE_ISA_TILE_ROWS.
 #pragma once
 
+#include "kernels/isa/attention.h"
 #include "kernels/isa/depthwise.h"
+#include "kernels/isa/math.h"
 #include "kernels/isa/tile.h"
 #include "kernels/isa/transpose.h"
 #include "kernels/isa/winograd.h"
@@ -44,7 +46,13 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .transpose = transpose,
                    .depthwise = {},
                    .winograd_input = winograd_input,
-                   .winograd_output = winograd_output};
+                   .winograd_output = winograd_output,
+                   .map = map,
+                   .scale_row = scale_row,
+                   .pack_rows = pack_rows,
+                   .softmax_row = softmax_row,
+                   .dot_rows = dot_rows,
+                   .weighted_rows = weighted_rows};
   set_tiles<1>(made.tiles[0]);
   set_tiles<2>(made.tiles[1]);
   set_depthwise<0, 0>(made.depthwise[any_depthwise]);
