@@ -236,7 +236,7 @@ AttentionPlan plan_attention(const KernelTable& table, const Attention& attentio
   int64_t rows = attention.queries * group_of(attention);
   if (attention.batch == 0 || attention.heads == 0 || rows == 0 || attention.columns == 0) return plan;
   int64_t heads = attention.batch * attention.key_heads;
-  int64_t most_rows = 16 * table.tile_rows;
+  int64_t most_rows = 32 * table.tile_rows;
   // Blocks get smaller for threads that would have nothing to do, down to a few tiles that still pay for packing.
   if (threads > 1) {
     int64_t wanted = ceil_divide(rows * heads, 2 * threads);
@@ -246,7 +246,7 @@ AttentionPlan plan_attention(const KernelTable& table, const Attention& attentio
   plan.rows_of_block = std::min(rows, round_up(ceil_divide(rows, blocks), table.tile_rows));
   plan.row_blocks = ceil_divide(rows, plan.rows_of_block);
   plan.direct = runs_directly(table, plan.rows_of_block);
-  int64_t fitting = cache_sizes().l2 / 4 / (4 * (attention.depth + attention.columns + plan.rows_of_block));
+  int64_t fitting = cache_sizes().l2 / 2 / (4 * (attention.depth + attention.columns + plan.rows_of_block));
   int64_t most_keys = std::max<int64_t>(fitting / table.tile_columns, 2) * table.tile_columns;
   int64_t key_blocks = std::max<int64_t>(1, ceil_divide(attention.keys, most_keys));
   plan.keys_of_block = std::max<int64_t>(1, round_up(ceil_divide(attention.keys, key_blocks), table.tile_columns));

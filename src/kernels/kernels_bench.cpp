@@ -39,6 +39,9 @@ void roofs(const Bench& bench) {
 class Aligned {
  public:
   explicit Aligned(size_t floats) : values_(floats + 16) {}
+  explicit Aligned(const std::vector<float>& values) : Aligned(values.size()) {
+    std::copy(values.begin(), values.end(), data());
+  }
   float* data() { return values_.data() + (64 - reinterpret_cast<uintptr_t>(values_.data()) % 64) / 4 % 16; }
 
  private:
@@ -285,10 +288,10 @@ class SeparateAttention {
 void attention(const Bench& bench, int64_t queries, int64_t keys) {
   constexpr int64_t heads = 12;
   constexpr int64_t size = 64;
-  std::vector<float> q = random_floats(queries * heads * size, 1);
-  std::vector<float> k = random_floats(keys * heads * size, 2);
-  std::vector<float> v = random_floats(keys * heads * size, 3);
-  std::vector<float> output(q.size());
+  Aligned q(random_floats(queries * heads * size, 1));
+  Aligned k(random_floats(keys * heads * size, 2));
+  Aligned v(random_floats(keys * heads * size, 3));
+  Aligned output(static_cast<size_t>(queries * heads * size));
   // A cache of keys is kept head by head.
   HeadStrides rows{.head = size, .row = heads * size};
   HeadStrides cache = queries == 1 ? HeadStrides{.head = keys * size, .row = size} : rows;
@@ -309,16 +312,15 @@ void attention(const Bench& bench, int64_t queries, int64_t keys) {
                     .output_strides = rows};
   AttentionPlan plan = plan_attention(bench.table, problem, 1);
   Aligned scratch(plan.scratch_bytes / 4);
-  double seconds = best_seconds([&] { run_attention(bench.table, problem, plan, 0, plan.tasks, scratch.data()); }, 0.5);
+  plan.units_of_task = 1;
+  plan.tasks = plan.units;
+  double seconds = best_of_tasks(
+      plan.tasks, [&](int64_t task) { run_attention(bench.table, problem, plan, task, task + 1, scratch.data()); });
   bench.report(fmt::format("attention {} x {}, 12 heads of 64", queries, keys),
                4.0 * static_cast<double>(heads * queries * keys * size),
                8.0 * static_cast<double>(heads * (queries + keys) * size), seconds);
   SeparateAttention separate(bench.table, problem);
-  double apart = best_seconds(
-      [&] {
-        for (int64_t head = 0; head < heads; ++head) separate.run(head);
-      },
-      0.5);
+  double apart = best_of_tasks(heads, [&](int64_t head) { separate.run(head); });
   fmt::print("{:36} {:10.1f} us, {:.2f} times that\n", "  as gemm, softmax, gemm", apart * 1e6, apart / seconds);
 }
 

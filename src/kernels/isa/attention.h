@@ -125,9 +125,6 @@ void softmax_row(const SoftmaxRowArguments& arguments) {
   *t.sum += row_sum;
 }
 
-// How many keys or values ahead memory is asked for: a row is a few cache lines, and rows may lie far from each other.
-constexpr int64_t rows_ahead = 16;
-
 // The sums of `lanes` vectors, as one vector.
 template <int step = 1>
 SELKIE_INLINE Vector sums_of(Vector (&block)[lanes]) {
@@ -146,22 +143,30 @@ SELKIE_INLINE Vector key_end(const float* key, int64_t depth, IntVector kept) {
   return as_floats(as_bits(load(key + depth - lanes)) & kept);
 }
 
+// One cache line of every key at a time.
 template <int keys>
 SELKIE_INLINE void dot_keys(const DotRowsArguments& t, const float* key, Vector (&sum)[lanes]) {
-  int64_t d = 0;
-  for (; d + lanes <= t.depth; d += lanes) {
-    Vector query = load(t.query + d);
+  constexpr int line = 16;
+  const float* row[keys];
 #pragma GCC unroll 16
-    for (int i = 0; i < keys; ++i) {
-      if (d % 16 == 0) __builtin_prefetch(key + (i + rows_ahead) * t.key_stride + d);
-      multiply_add(sum[i], query, load(key + i * t.key_stride + d));
+  for (int i = 0; i < keys; ++i) row[i] = key + i * t.key_stride;
+  int64_t d = 0;
+  for (; d + line <= t.depth; d += line) {
+#pragma GCC unroll 4
+    for (int v = 0; v < line; v += lanes) {
+      Vector query = load(t.query + d + v);
+#pragma GCC unroll 16
+      for (int i = 0; i < keys; ++i) multiply_add(sum[i], query, load(row[i] + d + v));
     }
   }
+  for (; d + lanes <= t.depth; d += lanes)
+#pragma GCC unroll 16
+    for (int i = 0; i < keys; ++i) multiply_add(sum[i], load(t.query + d), load(row[i] + d));
   if (d == t.depth) return;
   Vector query = t.depth < lanes ? load(t.query) : load(t.query + t.depth - lanes);
   IntVector kept = ~first_lanes(lanes - (t.depth - d));
 #pragma GCC unroll 16
-  for (int i = 0; i < keys; ++i) sum[i] += query * key_end(key + i * t.key_stride, t.depth, kept);
+  for (int i = 0; i < keys; ++i) sum[i] += query * key_end(row[i], t.depth, kept);
 }
 
 void dot_rows(const DotRowsArguments& arguments) {
@@ -192,10 +197,7 @@ SELKIE_INLINE void weigh_columns(const WeightedRowsArguments& t, int64_t column)
     for (int s = 0; s < sums; ++s, row += t.value_stride) {
       Vector weight = broadcast(t.weights[i + s]);
 #pragma GCC unroll 8
-      for (int v = 0; v < vectors; ++v) {
-        if (v * lanes % 16 == 0) __builtin_prefetch(row + rows_ahead * t.value_stride + v * lanes);
-        multiply_add(sum[s][v], weight, load(row + v * lanes));
-      }
+      for (int v = 0; v < vectors; ++v) multiply_add(sum[s][v], weight, load(row + v * lanes));
     }
   }
   for (; i < t.rows; ++i, row += t.value_stride)

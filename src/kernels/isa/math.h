@@ -14,12 +14,13 @@ SELKIE_INLINE Vector as_floats(IntVector bits) { return reinterpret_cast<Vector>
 SELKIE_INLINE IntVector as_bits(Vector value) { return reinterpret_cast<IntVector>(value); }
 SELKIE_INLINE Vector absolute(Vector x) { return as_floats(as_bits(x) & 0x7fffffff); }
 
-// exp(x) for x <= 0 or NaN. Results below the smallest normal number are 0.
+// exp(x) for x <= 0 or NaN. Results below 2^-126.5 are 0.
 SELKIE_INLINE Vector exp_of_negative(Vector x) {
-  // The sum's last bits are the rounded quotient by ln 2 plus the exponent's bias, ready to be shifted into place.
+  // The sum's last bits are the rounded quotient by ln 2 plus the exponent's bias, ready to be shifted into place. At
+  // the least x they are 0, and so is the power.
   constexpr float rounder = 12582912.0f + 127.0f;
-  constexpr float least = -87.3365f;
-  Vector inside = x < broadcast(least) ? broadcast(least) : x;
+  const Vector least = broadcast(-88.0f);
+  Vector inside = least > x ? least : x;
   Vector rounded = inside * 1.44269504088896341f + rounder;
   Vector quotient = rounded - rounder;
   // ln 2 in two parts, of which the first times the quotient is exact.
@@ -31,8 +32,7 @@ SELKIE_INLINE Vector exp_of_negative(Vector x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   Vector power = as_floats(as_bits(rounded) << 23);
-  Vector result = (p * (r * r) + r + 1.0f) * power;
-  return x < broadcast(least) ? Vector{} : result;
+  return (p * (r * r) + r + 1.0f) * power;
 }
 
 SELKIE_INLINE Vector sigmoid(Vector x) {
