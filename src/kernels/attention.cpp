@@ -40,12 +40,12 @@ struct AttentionScratch {
     Scratch scratch(base);
     int64_t rows = plan.rows_of_block;
     queries = scratch.take<float>(rows * query_stride);
-    scores = scratch.take<float>(rows * score_stride);
+    scores = scratch.take<float>(plan.rows_of_scores * score_stride);
     outputs = scratch.take<float>(rows * output_stride);
     maxima = scratch.take<float>(rows);
     sums = scratch.take<float>(rows);
-    query_rows = scratch.take<const float*>(rows);
-    score_rows = scratch.take<const float*>(rows);
+    query_rows = scratch.take<const float*>(plan.rows_of_scores);
+    score_rows = scratch.take<const float*>(plan.rows_of_scores);
     key_panels = scratch.take<float>(plan.direct ? 0 : score_stride * attention.depth);
     value_panels = scratch.take<float>(plan.direct ? 0 : plan.keys_of_block * output_stride);
     added = scratch.take<float>(plan.keys_of_block);
@@ -119,7 +119,8 @@ class RowBlock {
     if (!attention_.causal) return attention_.keys;
     return std::clamp<int64_t>(query(row) + attention_.causal_offset + 1, 0, attention_.keys);
   }
-  float* scores(int64_t row) const { return scratch_.scores + row * scratch_.score_stride; }
+  // Scores of some rows are held at a time, see rows_of_scores.
+  float* scores(int64_t row) const { return scratch_.scores + row % plan_.rows_of_scores * scratch_.score_stride; }
   float* output(int64_t row) const { return scratch_.outputs + row * scratch_.output_stride; }
 
   void take_queries() {
@@ -132,10 +133,6 @@ class RowBlock {
       scratch_.maxima[row] = minus_infinity;
       scratch_.sums[row] = 0;
     }
-    if (plan_.direct) return;
-    auto query_row = [&](int64_t row, int64_t) { return scratch_.queries + row * scratch_.query_stride; };
-    fill_pointers(table_, rows_, 1, query_row, scratch_.query_rows);
-    fill_pointers(table_, rows_, 1, [&](int64_t row, int64_t) { return scores(row); }, scratch_.score_rows);
   }
 
   // The scores of the row's first `columns` keys of the block become weights, those of other keys up to `width` 0.
@@ -174,26 +171,39 @@ class RowBlock {
   }
 
   void add_keys(int64_t key, int64_t keys) {
-    int64_t width = table_.tile_columns;
-    const float* values = value_ + key * attention_.value_strides.row;
     pack_b(table_, key_ + key * attention_.key_strides.row, 1, attention_.key_strides.row, attention_.depth, keys,
            scratch_.key_panels);
-    pack_b(table_, values, attention_.value_strides.row, 1, keys, attention_.columns, scratch_.value_panels);
+    pack_b(table_, value_ + key * attention_.value_strides.row, attention_.value_strides.row, 1, keys,
+           attention_.columns, scratch_.value_panels);
+    for (int64_t row = 0; row < rows_; row += plan_.rows_of_scores)
+      add_keys_to_rows(row, std::min(rows_, row + plan_.rows_of_scores), key, keys);
+  }
+
+  void add_keys_to_rows(int64_t begin, int64_t end, int64_t key, int64_t keys) {
+    int64_t seen = 0;
+    for (int64_t row = begin; row < end; ++row) seen = std::max(seen, seen_keys(row));
+    int64_t width = table_.tile_columns;
+    auto query_row = [&](int64_t row, int64_t) { return scratch_.queries + (begin + row) * scratch_.query_stride; };
+    fill_pointers(table_, end - begin, 1, query_row, scratch_.query_rows);
+    fill_pointers(
+        table_, end - begin, 1, [&](int64_t row, int64_t) { return scores(begin + row); }, scratch_.score_rows);
     Panels keys_packed{.base = scratch_.key_panels, .panel_stride = attention_.depth * width, .depth_stride = width};
-    multiply_block(table_, {.rows = rows_,
+    Panels values_packed{.base = scratch_.value_panels, .panel_stride = keys * width, .depth_stride = width};
+    // Of the block's keys these rows may see only the first.
+    keys = std::clamp<int64_t>(seen - key, 0, keys);
+    multiply_block(table_, {.rows = end - begin,
                             .pointers = scratch_.query_rows,
                             .depth = attention_.depth,
                             .b = keys_packed,
                             .c = scratch_.scores,
                             .c_stride = scratch_.score_stride,
                             .column_end = round_up(keys, width)});
-    for (int64_t row = 0; row < rows_; ++row) soften(row, key, std::min(keys, seen_keys(row) - key), keys);
-    Panels values_packed{.base = scratch_.value_panels, .panel_stride = keys * width, .depth_stride = width};
-    multiply_block(table_, {.rows = rows_,
+    for (int64_t row = begin; row < end; ++row) soften(row, key, std::min(keys, seen_keys(row) - key), keys);
+    multiply_block(table_, {.rows = end - begin,
                             .pointers = scratch_.score_rows,
                             .depth = keys,
                             .b = values_packed,
-                            .c = scratch_.outputs,
+                            .c = output(begin),
                             .c_stride = scratch_.output_stride,
                             .column_end = scratch_.output_stride,
                             .accumulate = key > 0});
@@ -246,7 +256,9 @@ AttentionPlan plan_attention(const KernelTable& table, const Attention& attentio
   plan.rows_of_block = std::min(rows, round_up(ceil_divide(rows, blocks), table.tile_rows));
   plan.row_blocks = ceil_divide(rows, plan.rows_of_block);
   plan.direct = runs_directly(table, plan.rows_of_block);
-  int64_t fitting = cache_sizes().l2 / 2 / (4 * (attention.depth + attention.columns + plan.rows_of_block));
+  // Scores stay in the first-level cache between the two products, packed keys and values in the second-level one.
+  plan.rows_of_scores = std::min<int64_t>(plan.rows_of_block, 8 * table.tile_rows);
+  int64_t fitting = cache_sizes().l2 / 2 / (4 * (attention.depth + attention.columns + plan.rows_of_scores));
   int64_t most_keys = std::max<int64_t>(fitting / table.tile_columns, 2) * table.tile_columns;
   int64_t key_blocks = std::max<int64_t>(1, ceil_divide(attention.keys, most_keys));
   plan.keys_of_block = std::max<int64_t>(1, round_up(ceil_divide(attention.keys, key_blocks), table.tile_columns));

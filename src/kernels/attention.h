@@ -56,6 +56,7 @@ struct Attention {
 // How attention is cut. A unit is one block of the queries of all heads that share a key head.
 struct AttentionPlan {
   int64_t rows_of_block;
+  int64_t rows_of_scores;  // rows of the block whose scores exist at one time
   int64_t keys_of_block;
   int64_t row_blocks;
   bool direct;  // few queries: keys and values are read where they are

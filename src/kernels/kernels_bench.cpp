@@ -312,15 +312,14 @@ void attention(const Bench& bench, int64_t queries, int64_t keys) {
                     .output_strides = rows};
   AttentionPlan plan = plan_attention(bench.table, problem, 1);
   Aligned scratch(plan.scratch_bytes / 4);
-  plan.units_of_task = 1;
-  plan.tasks = plan.units;
-  double seconds = best_of_tasks(
-      plan.tasks, [&](int64_t task) { run_attention(bench.table, problem, plan, task, task + 1, scratch.data()); });
+  plan.units_of_task = plan.row_blocks;
+  SeparateAttention separate(bench.table, problem);
+  auto [seconds, apart] = best_of_turns(
+      heads, [&](int64_t head) { run_attention(bench.table, problem, plan, head, head + 1, scratch.data()); },
+      [&](int64_t head) { separate.run(head); });
   bench.report(fmt::format("attention {} x {}, 12 heads of 64", queries, keys),
                4.0 * static_cast<double>(heads * queries * keys * size),
                8.0 * static_cast<double>(heads * (queries + keys) * size), seconds);
-  SeparateAttention separate(bench.table, problem);
-  double apart = best_of_tasks(heads, [&](int64_t head) { separate.run(head); });
   fmt::print("{:36} {:10.1f} us, {:.2f} times that\n", "  as gemm, softmax, gemm", apart * 1e6, apart / seconds);
 }
 
