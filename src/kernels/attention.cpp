@@ -173,10 +173,16 @@ class RowBlock {
   void add_keys(int64_t key, int64_t keys) {
     pack_b(table_, key_ + key * attention_.key_strides.row, 1, attention_.key_strides.row, attention_.depth, keys,
            scratch_.key_panels);
-    pack_b(table_, value_ + key * attention_.value_strides.row, attention_.value_strides.row, 1, keys,
-           attention_.columns, scratch_.value_panels);
+    if (!reads_values_in_place())
+      pack_b(table_, value_ + key * attention_.value_strides.row, attention_.value_strides.row, 1, keys,
+             attention_.columns, scratch_.value_panels);
     for (int64_t row = 0; row < rows_; row += plan_.rows_of_scores)
       add_keys_to_rows(row, std::min(rows_, row + plan_.rows_of_scores), key, keys);
+  }
+
+  // Few rows do not pay for a copy; the tiles need whole panels.
+  bool reads_values_in_place() const {
+    return rows_ <= 4 * table_.tile_rows && attention_.columns % table_.tile_columns == 0;
   }
 
   void add_keys_to_rows(int64_t begin, int64_t end, int64_t key, int64_t keys) {
@@ -188,7 +194,11 @@ class RowBlock {
     fill_pointers(
         table_, end - begin, 1, [&](int64_t row, int64_t) { return scores(begin + row); }, scratch_.score_rows);
     Panels keys_packed{.base = scratch_.key_panels, .panel_stride = attention_.depth * width, .depth_stride = width};
-    Panels values_packed{.base = scratch_.value_panels, .panel_stride = keys * width, .depth_stride = width};
+    Panels values{.base = scratch_.value_panels, .panel_stride = keys * width, .depth_stride = width};
+    if (reads_values_in_place())
+      values = {.base = value_ + key * attention_.value_strides.row,
+                .panel_stride = width,
+                .depth_stride = attention_.value_strides.row};
     // Of the block's keys these rows may see only the first.
     keys = std::clamp<int64_t>(seen - key, 0, keys);
     multiply_block(table_, {.rows = end - begin,
@@ -202,7 +212,7 @@ class RowBlock {
     multiply_block(table_, {.rows = end - begin,
                             .pointers = scratch_.score_rows,
                             .depth = keys,
-                            .b = values_packed,
+                            .b = values,
                             .c = output(begin),
                             .c_stride = scratch_.output_stride,
                             .column_end = scratch_.output_stride,

@@ -26,13 +26,14 @@ SELKIE_INLINE Vector exp_of_negative(Vector x) {
   // ln 2 in two parts, of which the first times the quotient is exact.
   Vector r = inside - quotient * 0.693359375f;
   r = r - quotient * -2.12194440e-4f;
-  Vector p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
+  // The polynomial in pairs of terms: Horner's chain would be longer than the pipeline can look ahead.
+  Vector square = r * r;
+  Vector low = r * 1.6666665459e-1f + 5.0000001201e-1f;
+  Vector middle = r * 8.3334519073e-3f + 4.1665795894e-2f;
+  Vector high = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  Vector p = (high * square + middle) * square + low;
   Vector power = as_floats(as_bits(rounded) << 23);
-  return (p * (r * r) + r + 1.0f) * power;
+  return (p * square + (r + 1.0f)) * power;
 }
 
 SELKIE_INLINE Vector sigmoid(Vector x) {
