@@ -111,6 +111,21 @@ struct WeightedRowsArguments {
   bool accumulate;
 };
 
+// One step of a recurrent cell for some hidden units of one sequence. Products and projected inputs are
+// [groups][gates][lanes]; states have one float per unit.
+struct GateArguments {
+  int64_t groups;  // vectors of hidden units
+  const float* products;
+  const float* projected;
+  const float* before;  // the hidden state
+  float* after;
+  float* cell;                // of an LSTM
+  float* update;              // the update gate of a GRU in two phases
+  const float* peepholes[3];  // of i, o and f; or null
+  Function functions[3];
+};
+enum GateKind { rnn_kind, gru_kind, gru_reset_kind, gru_candidate_kind, lstm_kind, gate_kinds };
+
 struct KernelTable {
   Isa isa;
   const char* name;
@@ -135,6 +150,7 @@ struct KernelTable {
   void (*softmax_row)(const SoftmaxRowArguments&);
   void (*dot_rows)(const DotRowsArguments&);
   void (*weighted_rows)(const WeightedRowsArguments&);
+  void (*gates[gate_kinds])(const GateArguments&);
 };
 
 // The sets that this build knows and this processor runs, best last; never empty.

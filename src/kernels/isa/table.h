@@ -5,6 +5,7 @@
 #include "kernels/isa/attention.h"
 #include "kernels/isa/depthwise.h"
 #include "kernels/isa/math.h"
+#include "kernels/isa/recurrent.h"
 #include "kernels/isa/tile.h"
 #include "kernels/isa/transpose.h"
 #include "kernels/isa/winograd.h"
@@ -52,7 +53,8 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .pack_rows = pack_rows,
                    .softmax_row = softmax_row,
                    .dot_rows = dot_rows,
-                   .weighted_rows = weighted_rows};
+                   .weighted_rows = weighted_rows,
+                   .gates = {rnn_gates, gru_gates, gru_reset_gates, gru_candidate_gates, lstm_gates}};
   set_tiles<1>(made.tiles[0]);
   set_tiles<2>(made.tiles[1]);
   set_depthwise<0, 0>(made.depthwise[any_depthwise]);
