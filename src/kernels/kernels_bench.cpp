@@ -1,6 +1,6 @@
 // How near the kernels come to the roofs of one core, on the shapes of transformers and image networks.
-// Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|convolution|depthwise|winograd|attention]… ; without a name
-// everything is run.
+// Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|convolution|depthwise|winograd|attention|recurrent]… ;
+// without a name everything is run.
 #include <fmt/core.h>
 
 #include <string_view>
@@ -11,6 +11,7 @@
 #include "kernels/convolution.h"
 #include "kernels/depthwise.h"
 #include "kernels/gemm.h"
+#include "kernels/recurrent.h"
 #include "kernels/winograd.h"
 
 namespace selkie::kernels::bench {
@@ -328,12 +329,52 @@ void attentions(const Bench& bench) {
   for (int64_t past : {16, 128, 511}) attention(bench, 1, past + 1);
 }
 
+// One sequence; GB/s are those of reading the recurrent weights, held against reading as many bytes in a plain loop.
+void recurrent(const Bench& bench, RecurrentKind kind, int64_t gates, int64_t steps) {
+  constexpr int64_t input = 300;
+  constexpr int64_t hidden = 512;
+  RecurrentShape shape{.kind = kind, .steps = steps, .input = input, .hidden = hidden, .linear_before_reset = true};
+  std::vector<float> w = random_floats(gates * hidden * input, 1);
+  std::vector<float> r = random_floats(gates * hidden * hidden, 2);
+  Aligned packed(packed_recurrent_elements(bench.table, shape));
+  pack_recurrent(bench.table, shape, {.w = w.data(), .r = r.data()}, packed.data());
+  Aligned x(random_floats(steps * input, 3));
+  Aligned y(static_cast<size_t>(steps * hidden));
+  Recurrent problem{.shape = shape,
+                    .functions = serves({.kind = kind}, nullptr).value(),
+                    .packed = packed.data(),
+                    .x = x.data(),
+                    .y = y.data(),
+                    .y_step_stride = hidden};
+  RecurrentPlan plan = plan_recurrent(bench.table, problem, 1);
+  Aligned memory(plan.memory_bytes / 4);
+  Aligned scratch(plan.scratch_bytes / 4);
+  auto [projection, in_steps] = best_of_stages(plan.stages(), [&](int64_t stage) {
+    run_recurrent_stage(bench.table, problem, plan, stage, 0, plan.tasks(stage), memory.data(), scratch.data());
+  });
+  double bytes = 4.0 * static_cast<double>(gates * hidden * hidden);
+  double rate = bytes * static_cast<double>(steps) / in_steps * 1e-9;
+  double roof = read_roof(bench.table.isa, static_cast<int64_t>(bytes));
+  fmt::print(
+      "{} 300->512, T {:3}: {:8.1f} us, a step {:5.1f} and its input {:4.1f}; weights {:5.1f} GB/s, {:.0f} % of "
+      "reading\n",
+      kind == RecurrentKind::lstm ? "lstm" : "gru ", steps, (projection + in_steps) * 1e6,
+      in_steps / static_cast<double>(steps) * 1e6, projection / static_cast<double>(steps) * 1e6, rate,
+      100 * rate / roof);
+}
+
+void recurrents(const Bench& bench) {
+  for (int64_t steps : {8, 32, 128}) recurrent(bench, RecurrentKind::lstm, 4, steps);
+  for (int64_t steps : {8, 32, 128}) recurrent(bench, RecurrentKind::gru, 3, steps);
+}
+
 struct Section {
   std::string_view name;
   void (*function)(const Bench&);
 };
 constexpr Section sections[] = {{"roofs", roofs},          {"gemm", gemms},         {"convolution", convolutions},
-                                {"depthwise", depthwises}, {"winograd", winograds}, {"attention", attentions}};
+                                {"depthwise", depthwises}, {"winograd", winograds}, {"attention", attentions},
+                                {"recurrent", recurrents}};
 
 int run(int count, char** names) {
   Isa isa = best_isa();

@@ -207,13 +207,8 @@ class StepTask {
                 recurrent.packed + direction_ * Packed<const float>(table, shape_, recurrent.packed).elements) {}
 
   void run() {
-    // Every other step goes through the weights backwards and so begins with those that are still in cache.
-    int64_t pieces = ceil_divide(group_end_ - group_begin_, plan_.groups_of_piece);
-    for (int64_t i = 0; i < pieces; ++i) {
-      int64_t piece = step_ % 2 ? pieces - 1 - i : i;
-      int64_t group = group_begin_ + piece * plan_.groups_of_piece;
+    for (int64_t group = group_begin_; group < group_end_; group += plan_.groups_of_piece)
       run_piece(group, std::min(group_end_, group + plan_.groups_of_piece));
-    }
   }
 
  private:
@@ -359,12 +354,13 @@ RecurrentPlan plan_recurrent(const KernelTable& table, const Recurrent& recurren
   plan.groups_of_task = std::max<int64_t>(2, round_up(ceil_divide(groups, tasks), 2));
   plan.tasks_of_direction = shape.batch ? ceil_divide(groups, plan.groups_of_task) : 0;
   plan.rows_of_block = std::clamp<int64_t>(shape.batch, 1, 8 * table.tile_rows);
-  // A piece's products stay in the first-level cache, its weights in the second-level one.
+  // A piece's products stay in the first-level cache; its weights stay in the second-level one where several blocks of
+  // rows use them.
   int64_t columns_of_group = gates_of(shape.kind) * table.lanes;
-  int64_t in_products = cache_sizes().l1 / 2 / (4 * columns_of_group * plan.rows_of_block);
-  int64_t in_weights = cache_sizes().l2 / 4 / (4 * columns_of_group * std::max<int64_t>(1, shape.hidden));
-  int64_t piece = std::min({in_products, in_weights, plan.groups_of_task}) / 2 * 2;
-  plan.groups_of_piece = std::max<int64_t>(2, piece);
+  int64_t piece = cache_sizes().l1 / 2 / (4 * columns_of_group * plan.rows_of_block);
+  if (shape.batch > plan.rows_of_block)
+    piece = std::min(piece, cache_sizes().l2 / 2 / (4 * columns_of_group * std::max<int64_t>(1, shape.hidden)));
+  plan.groups_of_piece = std::max<int64_t>(2, std::min(piece, plan.groups_of_task) / 2 * 2);
   plan.memory_bytes = Memory(table, shape, nullptr).bytes;
   plan.scratch_bytes = std::max(StepScratch(table, shape, plan, nullptr).bytes, plan.projection.scratch_bytes);
   return plan;
