@@ -31,6 +31,17 @@ using TileFunction = void (*)(const TileArguments&);
 
 inline constexpr int most_tile_rows = 12;
 
+// c = row * b + bias for whole panels of b.
+struct RowArguments {
+  const float* row;
+  int64_t depth;
+  const float* panels;  // each [depth][tile columns]
+  int64_t panel_stride;
+  int64_t count;
+  float* c;
+  const float* bias;  // one per column, or null
+};
+
 // Neighbouring output pixels of one line of a depthwise convolution, all channels.
 struct DepthwiseArguments {
   int64_t rows;                 // kernel rows that lie inside the input
@@ -134,6 +145,7 @@ struct KernelTable {
   int tile_columns;  // columns of a tile and of a packed panel: two vectors
   // tiles[v - 1][r - 1] makes tiles of r rows and v vectors.
   TileFunction tiles[2][most_tile_rows];
+  void (*multiply_row)(const RowArguments&);
   // to[column * to_stride + row] = from[row * from_stride + column].
   void (*transpose)(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
                     int64_t to_stride);

@@ -6,6 +6,8 @@
 #include "kernels/isa/depthwise.h"
 #include "kernels/isa/math.h"
 #include "kernels/isa/recurrent.h"
+#include "kernels/isa/row.h"
+#include "kernels/isa/softmax.h"
 #include "kernels/isa/tile.h"
 #include "kernels/isa/transpose.h"
 #include "kernels/isa/winograd.h"
@@ -44,6 +46,7 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .tile_rows = SELKIE_ISA_TILE_ROWS,
                    .tile_columns = 2 * lanes,
                    .tiles = {},
+                   .multiply_row = multiply_row,
                    .transpose = transpose,
                    .depthwise = {},
                    .winograd_input = winograd_input,
