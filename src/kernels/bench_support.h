@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "kernels/table.h"
@@ -34,6 +36,42 @@ double best_of_tasks(int64_t tasks, Function function, double budget = 0.5) {
   for (int64_t task = 0; task < tasks; ++task)
     sum += best_seconds([&] { function(task); }, budget / static_cast<double>(tasks));
   return sum;
+}
+
+// The same of two kernels, run by turns: where other work slows the machine down for seconds, it slows both.
+template <class First, class Second>
+std::pair<double, double> best_of_turns(int64_t tasks, First first, Second second, double budget = 1) {
+  std::pair<double, double> sum{0, 0};
+  constexpr int turns = 8;
+  double budget_of_turn = budget / static_cast<double>(2 * turns * tasks);
+  for (int64_t task = 0; task < tasks; ++task) {
+    std::pair<double, double> best{1e30, 1e30};
+    for (int turn = 0; turn < turns; ++turn) {
+      best.first = std::min(best.first, best_seconds([&] { first(task); }, budget_of_turn));
+      best.second = std::min(best.second, best_seconds([&] { second(task); }, budget_of_turn));
+    }
+    sum.first += best.first;
+    sum.second += best.second;
+  }
+  return sum;
+}
+
+// Stages that follow each other, with what they leave in the caches: the first one's best time, and the sum of the
+// others'.
+template <class Function>
+std::pair<double, double> best_of_stages(int64_t stages, Function function, double budget = 1) {
+  using Clock = std::chrono::steady_clock;
+  auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  std::vector<double> best(static_cast<size_t>(stages), 1e30);
+  auto start = Clock::now();
+  for (int repetition = 0; repetition < 3 || since(start) < budget; ++repetition) {
+    for (size_t stage = 0; stage < best.size(); ++stage) {
+      auto begin = Clock::now();
+      function(static_cast<int64_t>(stage));
+      best[stage] = std::min(best[stage], since(begin));
+    }
+  }
+  return {best[0], std::accumulate(best.begin() + 1, best.end(), 0.0)};
 }
 
 std::vector<float> random_floats(int64_t count, uint32_t seed);

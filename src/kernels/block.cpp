@@ -51,13 +51,12 @@ int64_t epilogue_columns(const KernelTable& table, const Block& block) {
   return round_up(std::max<int64_t>(fitting, 64), table.tile_columns);
 }
 
-void multiply_panel(const KernelTable& table, const Block& block, const DepthPart& part, bool first, int64_t column) {
+void multiply_panel(const KernelTable& table, const Block& block, const RowTiles& tiles, const DepthPart& part,
+                    bool first, int64_t column, const float* panel) {
   int64_t columns = std::min<int64_t>(table.tile_columns, block.column_end - column);
   bool partial = block.b.partial && columns < table.tile_columns;
   int64_t depth_stride = partial ? table.tile_columns : block.b.depth_stride;
-  const float* panel = partial
-                           ? block.b.partial
-                           : block.b.base + (column - block.b.first_column) / table.tile_columns * block.b.panel_stride;
+  if (partial) panel = block.b.partial;
   TileArguments arguments{.tiles = 0,
                           .rows = block.pointers,
                           .row_step = 0,
@@ -70,9 +69,8 @@ void multiply_panel(const KernelTable& table, const Block& block, const DepthPar
                           .c_stride = block.c_stride,
                           .columns = columns,
                           .bias = first && block.bias ? block.bias + column : nullptr,
-                          .accumulate = !first};
+                          .accumulate = !first || block.accumulate};
   const TileFunction* functions = table.tiles[columns > table.lanes ? 1 : 0];
-  RowTiles tiles(table, block.rows);
   const float* const* pointers = block.pointers;
   auto run = [&](int64_t count, int64_t rows) {
     arguments.tiles = count;
@@ -86,18 +84,42 @@ void multiply_panel(const KernelTable& table, const Block& block, const DepthPar
   run(tiles.count - tiles.extra, tiles.rows);
 }
 
+// One row and packed panels, all products in one part: the panels that are whole are multiplied at once. Gives the
+// column after them.
+int64_t multiply_whole_panels(const KernelTable& table, const Block& block, const float* panels, int64_t begin,
+                              int64_t end) {
+  bool packed = block.b.depth_stride == table.tile_columns;
+  if (block.rows != 1 || block.taps != 1 || !packed || block.accumulate || block.depth > most_depth(table))
+    return begin;
+  int64_t count = (end - begin) / table.tile_columns;
+  table.multiply_row({.row = block.pointers[0],
+                      .depth = block.depth,
+                      .panels = panels,
+                      .panel_stride = block.b.panel_stride,
+                      .count = count,
+                      .c = block.c + begin,
+                      .bias = block.bias ? block.bias + begin : nullptr});
+  return begin + count * table.tile_columns;
+}
+
 }  // namespace
 
 void multiply_block(const KernelTable& table, const Block& block) {
   DepthParts parts(most_depth(table), block.taps, block.depth);
   int64_t group = block.epilogue.function ? epilogue_columns(table, block) : block.column_end;
   int64_t count = parts.count();
+  RowTiles tiles(table, block.rows);
+  const float* first_panel =
+      block.b.base + (block.column_begin - block.b.first_column) / table.tile_columns * block.b.panel_stride;
   for (int64_t index = 0; index < count; ++index) {
     DepthPart part = parts.at(index);
+    const float* panel = first_panel;
     for (int64_t begin = block.column_begin; begin < block.column_end; begin += group) {
       int64_t end = std::min(block.column_end, begin + group);
-      for (int64_t column = begin; column < end; column += table.tile_columns)
-        multiply_panel(table, block, part, index == 0, column);
+      int64_t column = multiply_whole_panels(table, block, panel, begin, end);
+      panel += (column - begin) / table.tile_columns * block.b.panel_stride;
+      for (; column < end; column += table.tile_columns, panel += block.b.panel_stride)
+        multiply_panel(table, block, tiles, part, index == 0, column, panel);
       if (index + 1 < count || !block.epilogue.function) continue;
       int64_t ranges[] = {block.row_begin, block.row_begin + block.rows, block.first_column + begin,
                           block.first_column + end};

@@ -33,7 +33,8 @@ struct Block {
   int64_t c_stride = 0;
   int64_t column_begin = 0;  // a multiple of tile_columns
   int64_t column_end = 0;
-  const float* bias = nullptr;  // of column 0
+  const float* bias = nullptr;  // of column 0; null if c is added to
+  bool accumulate = false;      // add to what c holds
   int64_t row_begin = 0;        // row of the matrix that is the block's row 0, for the epilogue
   int64_t first_column = 0;     // and that is the block's column 0
   Epilogue epilogue;

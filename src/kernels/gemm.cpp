@@ -35,11 +35,9 @@ struct GemmScratch {
 void pack_panel(const KernelTable& table, const float* b, int64_t row_stride, int64_t column_stride, int64_t k,
                 int64_t columns, float* packed) {
   int64_t width = table.tile_columns;
+  if (column_stride == 1) return table.pack_rows(b, row_stride, k, columns, packed);
   if (columns < width) std::memset(packed, 0, static_cast<size_t>(k * width) * sizeof(float));
-  if (column_stride == 1) {
-    for (int64_t d = 0; d < k; ++d)
-      std::memcpy(packed + d * width, b + d * row_stride, static_cast<size_t>(columns) * sizeof(float));
-  } else if (row_stride == 1) {
+  if (row_stride == 1) {
     table.transpose(b, column_stride, columns, k, packed, width);
   } else {
     for (int64_t d = 0; d < k; ++d)

@@ -1,14 +1,17 @@
 // How near the kernels come to the roofs of one core, on the shapes of transformers and image networks.
-// Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|convolution|depthwise|winograd]… ; without a name everything
-// is run.
+// Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|convolution|depthwise|winograd|attention|recurrent]… ;
+// without a name everything is run.
 #include <fmt/core.h>
 
 #include <string_view>
 
+#include "kernels/attention.h"
 #include "kernels/bench_support.h"
+#include "kernels/block.h"
 #include "kernels/convolution.h"
 #include "kernels/depthwise.h"
 #include "kernels/gemm.h"
+#include "kernels/recurrent.h"
 #include "kernels/winograd.h"
 
 namespace selkie::kernels::bench {
@@ -37,6 +40,9 @@ void roofs(const Bench& bench) {
 class Aligned {
  public:
   explicit Aligned(size_t floats) : values_(floats + 16) {}
+  explicit Aligned(const std::vector<float>& values) : Aligned(values.size()) {
+    std::copy(values.begin(), values.end(), data());
+  }
   float* data() { return values_.data() + (64 - reinterpret_cast<uintptr_t>(values_.data()) % 64) / 4 % 16; }
 
  private:
@@ -213,15 +219,162 @@ void winograds(const Bench& bench) {
   }
 }
 
+// One head as two matrix products with a softmax between them, all scores stored.
+class SeparateAttention {
+ public:
+  SeparateAttention(const KernelTable& table, const Attention& attention)
+      : table_(table),
+        attention_(attention),
+        score_stride_(round_up(attention.keys, table.tile_columns)),
+        scores_(static_cast<size_t>(attention.queries * score_stride_)),
+        scratch_(std::max(plan(0).first.scratch_bytes, plan(0).second.scratch_bytes) / 4) {}
+
+  void run(int64_t head) {
+    auto [first, second] = plan(head);
+    run_gemm(table_, scores_of(head), first, 0, first.tasks(), scratch_.data());
+    for (int64_t row = 0; row < attention_.queries; ++row) {
+      float maximum = -1e30f;
+      float sum = 0;
+      float* scores = scores_.data() + row * score_stride_;
+      table_.softmax_row({.scores = scores,
+                          .columns = attention_.keys,
+                          .width = 0,
+                          .added = nullptr,
+                          .allowed = nullptr,
+                          .maximum = &maximum,
+                          .sum = &sum,
+                          .output = nullptr,
+                          .output_columns = 0});
+      table_.scale_row(scores, attention_.keys, 1 / sum, scores);
+    }
+    run_gemm(table_, outputs_of(head), second, 0, second.tasks(), scratch_.data());
+  }
+
+ private:
+  Gemm scores_of(int64_t head) {
+    return {.m = attention_.queries,
+            .n = attention_.keys,
+            .k = attention_.depth,
+            .a = attention_.query + head * attention_.query_strides.head,
+            .a_row_stride = attention_.query_strides.row,
+            .b = attention_.key + head * attention_.key_strides.head,
+            .b_row_stride = 1,
+            .b_column_stride = attention_.key_strides.row,
+            .c = scores_.data(),
+            .c_row_stride = score_stride_};
+  }
+  Gemm outputs_of(int64_t head) {
+    return {.m = attention_.queries,
+            .n = attention_.columns,
+            .k = attention_.keys,
+            .a = scores_.data(),
+            .a_row_stride = score_stride_,
+            .b = attention_.value + head * attention_.value_strides.head,
+            .b_row_stride = attention_.value_strides.row,
+            .c = attention_.output + head * attention_.output_strides.head,
+            .c_row_stride = attention_.output_strides.row};
+  }
+  std::pair<GemmPlan, GemmPlan> plan(int64_t head) {
+    return {plan_gemm(table_, scores_of(head), 1), plan_gemm(table_, outputs_of(head), 1)};
+  }
+
+  const KernelTable& table_;
+  const Attention& attention_;
+  int64_t score_stride_;
+  Aligned scores_;
+  Aligned scratch_;
+};
+
+// Heads of 64 side by side in memory, [rows, heads, 64], as a projection leaves them.
+void attention(const Bench& bench, int64_t queries, int64_t keys) {
+  constexpr int64_t heads = 12;
+  constexpr int64_t size = 64;
+  Aligned q(random_floats(queries * heads * size, 1));
+  Aligned k(random_floats(keys * heads * size, 2));
+  Aligned v(random_floats(keys * heads * size, 3));
+  Aligned output(static_cast<size_t>(queries * heads * size));
+  // A cache of keys is kept head by head.
+  HeadStrides rows{.head = size, .row = heads * size};
+  HeadStrides cache = queries == 1 ? HeadStrides{.head = keys * size, .row = size} : rows;
+  Attention problem{.heads = heads,
+                    .key_heads = heads,
+                    .queries = queries,
+                    .keys = keys,
+                    .depth = size,
+                    .columns = size,
+                    .scale = 0.125f,
+                    .query = q.data(),
+                    .query_strides = rows,
+                    .key = k.data(),
+                    .key_strides = cache,
+                    .value = v.data(),
+                    .value_strides = cache,
+                    .output = output.data(),
+                    .output_strides = rows};
+  AttentionPlan plan = plan_attention(bench.table, problem, 1);
+  Aligned scratch(plan.scratch_bytes / 4);
+  plan.units_of_task = plan.row_blocks;
+  SeparateAttention separate(bench.table, problem);
+  auto [seconds, apart] = best_of_turns(
+      heads, [&](int64_t head) { run_attention(bench.table, problem, plan, head, head + 1, scratch.data()); },
+      [&](int64_t head) { separate.run(head); });
+  bench.report(fmt::format("attention {} x {}, 12 heads of 64", queries, keys),
+               4.0 * static_cast<double>(heads * queries * keys * size),
+               8.0 * static_cast<double>(heads * (queries + keys) * size), seconds);
+  fmt::print("{:36} {:10.1f} us, {:.2f} times that\n", "  as gemm, softmax, gemm", apart * 1e6, apart / seconds);
+}
+
+void attentions(const Bench& bench) {
+  for (int64_t length : {16, 64, 128, 384}) attention(bench, length, length);
+  for (int64_t past : {16, 128, 511}) attention(bench, 1, past + 1);
+}
+
+// One sequence; GB/s are those of reading the recurrent weights, held against reading as many bytes in a plain loop.
+void recurrent(const Bench& bench, RecurrentKind kind, int64_t gates, int64_t steps) {
+  constexpr int64_t input = 300;
+  constexpr int64_t hidden = 512;
+  RecurrentShape shape{.kind = kind, .steps = steps, .input = input, .hidden = hidden, .linear_before_reset = true};
+  std::vector<float> w = random_floats(gates * hidden * input, 1);
+  std::vector<float> r = random_floats(gates * hidden * hidden, 2);
+  Aligned packed(packed_recurrent_elements(bench.table, shape));
+  pack_recurrent(bench.table, shape, {.w = w.data(), .r = r.data()}, packed.data());
+  Aligned x(random_floats(steps * input, 3));
+  Aligned y(static_cast<size_t>(steps * hidden));
+  Recurrent problem{.shape = shape,
+                    .functions = serves({.kind = kind}, nullptr).value(),
+                    .packed = packed.data(),
+                    .x = x.data(),
+                    .y = y.data(),
+                    .y_step_stride = hidden};
+  RecurrentPlan plan = plan_recurrent(bench.table, problem, 1);
+  Aligned memory(plan.memory_bytes / 4);
+  Aligned scratch(plan.scratch_bytes / 4);
+  auto [projection, in_steps] = best_of_stages(plan.stages(), [&](int64_t stage) {
+    run_recurrent_stage(bench.table, problem, plan, stage, 0, plan.tasks(stage), memory.data(), scratch.data());
+  });
+  double bytes = 4.0 * static_cast<double>(gates * hidden * hidden);
+  double rate = bytes * static_cast<double>(steps) / in_steps * 1e-9;
+  double roof = read_roof(bench.table.isa, static_cast<int64_t>(bytes));
+  fmt::print(
+      "{} 300->512, T {:3}: {:8.1f} us, a step {:5.1f} and its input {:4.1f}; weights {:5.1f} GB/s, {:.0f} % of "
+      "reading\n",
+      kind == RecurrentKind::lstm ? "lstm" : "gru ", steps, (projection + in_steps) * 1e6,
+      in_steps / static_cast<double>(steps) * 1e6, projection / static_cast<double>(steps) * 1e6, rate,
+      100 * rate / roof);
+}
+
+void recurrents(const Bench& bench) {
+  for (int64_t steps : {8, 32, 128}) recurrent(bench, RecurrentKind::lstm, 4, steps);
+  for (int64_t steps : {8, 32, 128}) recurrent(bench, RecurrentKind::gru, 3, steps);
+}
+
 struct Section {
   std::string_view name;
   void (*function)(const Bench&);
 };
-constexpr Section sections[] = {{"roofs", roofs},
-                                {"gemm", gemms},
-                                {"convolution", convolutions},
-                                {"depthwise", depthwises},
-                                {"winograd", winograds}};
+constexpr Section sections[] = {{"roofs", roofs},          {"gemm", gemms},         {"convolution", convolutions},
+                                {"depthwise", depthwises}, {"winograd", winograds}, {"attention", attentions},
+                                {"recurrent", recurrents}};
 
 int run(int count, char** names) {
   Isa isa = best_isa();

@@ -31,6 +31,17 @@ using TileFunction = void (*)(const TileArguments&);
 
 inline constexpr int most_tile_rows = 12;
 
+// c = row * b + bias for whole panels of b.
+struct RowArguments {
+  const float* row;
+  int64_t depth;
+  const float* panels;  // each [depth][tile columns]
+  int64_t panel_stride;
+  int64_t count;
+  float* c;
+  const float* bias;  // one per column, or null
+};
+
 // Neighbouring output pixels of one line of a depthwise convolution, all channels.
 struct DepthwiseArguments {
   int64_t rows;                 // kernel rows that lie inside the input
@@ -74,6 +85,58 @@ struct WinogradOutputArguments {
   int64_t columns;
 };
 
+enum class Function { exp_of_negative, sigmoid, tanh, relu };
+
+// One row of scores joins the row's running softmax: each score becomes exp(score - largest so far), and what the row
+// has summed up before is scaled to that largest.
+struct SoftmaxRowArguments {
+  float* scores;           // room for `width` floats, rounded up to a vector
+  int64_t columns;         // at least 1
+  int64_t width;           // scores from `columns` to here are made 0
+  const float* added;      // one per column, or null
+  const uint8_t* allowed;  // one per column, 0: the score is -inf; or null
+  float* maximum;          // -inf before the first row
+  float* sum;
+  float* output;  // weighted sum so far
+  int64_t output_columns;
+};
+
+// scores[i] = query * key i.
+struct DotRowsArguments {
+  const float* query;  // zeros from `depth` to the end of its vector
+  const float* key;
+  int64_t key_stride;
+  int64_t depth;
+  int64_t keys;
+  float* scores;
+};
+
+// output (+)= sum of weights[i] * values[i].
+struct WeightedRowsArguments {
+  const float* weights;
+  const float* values;
+  int64_t value_stride;
+  int64_t rows;
+  int64_t columns;
+  float* output;
+  bool accumulate;
+};
+
+// One step of a recurrent cell for some hidden units of one sequence. Products and projected inputs are
+// [groups][gates][lanes]; states have one float per unit.
+struct GateArguments {
+  int64_t groups;  // vectors of hidden units
+  const float* products;
+  const float* projected;
+  const float* before;  // the hidden state
+  float* after;
+  float* cell;                // of an LSTM
+  float* update;              // the update gate of a GRU in two phases
+  const float* peepholes[3];  // of i, o and f; or null
+  Function functions[3];
+};
+enum GateKind { rnn_kind, gru_kind, gru_reset_kind, gru_candidate_kind, lstm_kind, gate_kinds };
+
 struct KernelTable {
   Isa isa;
   const char* name;
@@ -82,6 +145,7 @@ struct KernelTable {
   int tile_columns;  // columns of a tile and of a packed panel: two vectors
   // tiles[v - 1][r - 1] makes tiles of r rows and v vectors.
   TileFunction tiles[2][most_tile_rows];
+  void (*multiply_row)(const RowArguments&);
   // to[column * to_stride + row] = from[row * from_stride + column].
   void (*transpose)(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
                     int64_t to_stride);
@@ -89,6 +153,16 @@ struct KernelTable {
   DepthwiseFunction depthwise[depthwise_kinds][2][most_depthwise_pixels];
   void (*winograd_input)(const WinogradInputArguments&);
   void (*winograd_output)(const WinogradOutputArguments&);
+  // to[i] = function(from[i]).
+  void (*map)(Function function, const float* from, int64_t count, float* to);
+  // to[i] = from[i] * factor.
+  void (*scale_row)(const float* from, int64_t count, float factor, float* to);
+  // One panel: to[row * tile_columns + column] = from[row * stride + column], zeros from `columns` on.
+  void (*pack_rows)(const float* from, int64_t stride, int64_t rows, int64_t columns, float* to);
+  void (*softmax_row)(const SoftmaxRowArguments&);
+  void (*dot_rows)(const DotRowsArguments&);
+  void (*weighted_rows)(const WeightedRowsArguments&);
+  void (*gates[gate_kinds])(const GateArguments&);
 };
 
 // The sets that this build knows and this processor runs, best last; never empty.

@@ -2,7 +2,12 @@
 // SELKIE_ISA_LANES and SELKIE_ISA_TILE_ROWS.
 #pragma once
 
+#include "kernels/isa/attention.h"
 #include "kernels/isa/depthwise.h"
+#include "kernels/isa/math.h"
+#include "kernels/isa/recurrent.h"
+#include "kernels/isa/row.h"
+#include "kernels/isa/softmax.h"
 #include "kernels/isa/tile.h"
 #include "kernels/isa/transpose.h"
 #include "kernels/isa/winograd.h"
@@ -41,10 +46,18 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .tile_rows = SELKIE_ISA_TILE_ROWS,
                    .tile_columns = 2 * lanes,
                    .tiles = {},
+                   .multiply_row = multiply_row,
                    .transpose = transpose,
                    .depthwise = {},
                    .winograd_input = winograd_input,
-                   .winograd_output = winograd_output};
+                   .winograd_output = winograd_output,
+                   .map = map,
+                   .scale_row = scale_row,
+                   .pack_rows = pack_rows,
+                   .softmax_row = softmax_row,
+                   .dot_rows = dot_rows,
+                   .weighted_rows = weighted_rows,
+                   .gates = {rnn_gates, gru_gates, gru_reset_gates, gru_candidate_gates, lstm_gates}};
   set_tiles<1>(made.tiles[0]);
   set_tiles<2>(made.tiles[1]);
   set_depthwise<0, 0>(made.depthwise[any_depthwise]);
