@@ -390,6 +390,8 @@ NodeForm Stitcher::find_form(const Node& node) {
     return {.refusal = {},
             .product = context.product(),
             .convolution = context.convolution(),
+            .attention = context.attention(),
+            .recurrent = context.recurrent(),
             .permutation = context.permutation(),
             .reshapes = context.is_view()};
   } catch (const ir::NotLowered& refused) {

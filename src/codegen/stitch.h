@@ -24,6 +24,8 @@ struct NodeForm {
   std::string refusal;  // why it has no kernel; empty if it has
   std::optional<ir::ProductForm> product = {};
   std::optional<ir::ConvolutionForm> convolution = {};
+  std::optional<ir::AttentionForm> attention = {};
+  std::optional<ir::RecurrentForm> recurrent = {};
   std::optional<std::vector<int64_t>> permutation = {};  // it moves axes and does nothing else
   bool reshapes = false;                                 // its result is its first operand under other dims
 };

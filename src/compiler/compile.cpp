@@ -41,9 +41,10 @@ Compiled Emitter::run() {
   out_.nodes = main_.body.nodes.size();
   find_computable();
   stitcher_.set_placement(choose_layouts(main_.body, computable_, rdp_, stitcher_));
-  plan::FusionRules rules{.is_view = [&](const Node& node) { return stitcher_.placement().views.contains(&node); },
-                          .has_kernel = [&](const Node& node) { return computable_.contains(&node); },
-                          .fits = [&](const Value& stored, const auto& inlined) { return fits(stored, inlined); }};
+  plan::FusionRules rules{
+      .is_view = [&](const Node& node) { return stitcher_.placement().views.contains(&node); },
+      .has_kernel = [&](const Node& node) { return computable_.contains(&node) && !emits_whole(node); },
+      .fits = [&](const Value& stored, const auto& inlined) { return fits(stored, inlined); }};
   for (const plan::Step& step : plan::form_steps(main_.body, rules)) {
     emit(step);
     flush_checks();
@@ -208,7 +209,8 @@ bool Emitter::fits(const Value& stored, const std::set<const Node*>& inlined) {
     // What the call itself reads is stored before it.
     for (const Value* operand : call->operands)
       if (operand != nullptr && operand->node != nullptr && inlined.contains(operand->node)) return false;
-    bool whole = !product || (product->batch.empty() && !product->c.columns.empty());
+    bool whole =
+        product ? product->batch.empty() && !product->c.columns.empty() : stitcher_.form(*call).convolution.has_value();
     return only && whole && stitcher_.stitch_epilogue(stored, inlined, *call->results[0], column_axis(*call));
   }
   auto together = stitcher_.stitch(stored, inlined, "trial");
@@ -270,10 +272,7 @@ Emitter::Register Emitter::new_tensor(const Value& value, bool may_be_planned) {
 }
 
 void Emitter::emit(const plan::Step& step) {
-  if (step.stored == nullptr) {
-    emit_host(*step.node);
-    return;
-  }
+  if (step.stored == nullptr) return emits_whole(*step.node) ? emit_recurrent(*step.node) : emit_host(*step.node);
   if (step.inlined.size() == 1 && stitcher_.placement().views.contains(step.node)) return emit_view(*step.node);
   if (const Node* call = library_call(step.inlined)) return emit_library_call(*call, *step.stored, step.inlined);
   auto kernel = stitcher_.stitch(*step.stored, step.inlined, "kernel");
@@ -411,6 +410,14 @@ void Emitter::for_each_register(const Instruction& in, Function fn) {
       all({c.input, c.output, c.weights, c.winograd, c.bias});
       if (c.epilogue) all(program().launches[*c.epilogue].buffers);
       return;
+    }
+    case Opcode::attention: {
+      const program::Attention& a = program().attentions[in.a];
+      return all({a.query.value, a.key.value, a.value.value, a.output.value, a.mask});
+    }
+    case Opcode::recurrent: {
+      const program::Recurrent& r = program().recurrents[in.a];
+      return all({r.x, r.weights, r.lengths, r.initial_h, r.initial_c, r.y, r.y_h, r.y_c});
     }
     case Opcode::host:
       all(program().host_calls[in.a].operands);

@@ -84,6 +84,11 @@ class Emitter {
   void pack_weights(const ir::Constant& weights, const std::array<sym::Expr, 3>& output, const std::string& name,
                     program::Convolution& call);
   void emit_convolution(const Node& node, const Value& stored, const std::set<const Node*>& inlined);
+  void emit_attention(const Node& node);
+  program::Attention::Heads heads(const Value& value);
+  // All results at once.
+  bool emits_whole(const Node& node);
+  void emit_recurrent(const Node& node);
 
   std::vector<EntryCheck> given_checks_;
   ir::Module& module_;

@@ -60,6 +60,11 @@ class LayoutChooser {
       if (form.product->a.rows.size() > 1) want(node.operands[0], {});
       return;
     }
+    if (form.attention) return;
+    if (form.recurrent) {
+      for (const Value* operand : node.operands) want(operand, {});
+      return;
+    }
     auto wanted = wants_.find(&result);
     if (wanted == wants_.end() || !may_move(result)) return;
     if (form.permutation) {
@@ -97,6 +102,12 @@ class LayoutChooser {
     if (form.convolution) return set(result, channels_last(dims(result)));
     if (outputs_.contains(&result)) return;
     auto wanted = wants_.find(&result);
+    if (form.recurrent) return;
+    if (form.attention) {
+      if (wanted != wants_.end() && strides(wanted->second, dims(result), stitcher_.symbols())[3].constant() == 1)
+        set(result, wanted->second);
+      return;
+    }
     if (form.product) {
       if (wanted != wants_.end() && product_writes(*form.product, wanted->second, dims(result), stitcher_.symbols()))
         set(result, wanted->second);

@@ -5,6 +5,7 @@
 #include "compiler/layouts.h"
 #include "kernels/depthwise.h"
 #include "kernels/gemm.h"
+#include "kernels/recurrent.h"
 #include "kernels/winograd.h"
 
 namespace selkie::compiler {
@@ -43,7 +44,7 @@ std::array<T, 3> spatial(const Items& items, size_t first, T fill) {
 bool Emitter::is_library_call(const Node& node) {
   if (!computable_.contains(&node)) return false;
   const codegen::NodeForm& form = stitcher_.form(node);
-  if (form.product) return true;
+  if (form.product || form.attention) return true;
   // Weights are packed before the run.
   return form.convolution && node.operands[1]->constant != nullptr && dims_of(*node.operands[0])[1].constant() &&
          element_count(node.operands[1]->constant->dims) > 0;
@@ -60,8 +61,11 @@ size_t Emitter::column_axis(const Node& node) {
 }
 
 void Emitter::emit_library_call(const Node& node, const Value& stored, const std::set<const Node*>& inlined) {
-  if (stitcher_.form(node).product)
+  const codegen::NodeForm& form = stitcher_.form(node);
+  if (form.product)
     emit_product(node, stored, inlined);
+  else if (form.attention)
+    emit_attention(node);
   else
     emit_convolution(node, stored, inlined);
   bind_symbols(stored, registers_.at(&stored), false);
@@ -194,6 +198,113 @@ void Emitter::emit_convolution(const Node& node, const Value& stored, const std:
   call.epilogue = to.epilogue;
   program().convolutions.push_back(std::move(call));
   instruction(Opcode::convolution, static_cast<uint32_t>(program().convolutions.size() - 1));
+}
+
+program::Attention::Heads Emitter::heads(const Value& value) {
+  const ir::SymDims& dims = dims_of(value);
+  Layout layout = stitcher_.placement().layout(value);
+  bool neighbours = dims[3].constant() == 1 || codegen::strides(layout, dims, module_.symbols())[3].constant() == 1;
+  if (!neighbours) layout = {};
+  ir::SymDims strides = codegen::strides(layout, dims, module_.symbols());
+  return {.value = register_in(value, layout), .strides = {slot(strides[0]), slot(strides[1]), slot(strides[2])}};
+}
+
+void Emitter::emit_attention(const Node& node) {
+  const ir::AttentionForm& form = *stitcher_.form(node).attention;
+  const ir::SymDims& q = dims_of(*node.operands[0]);
+  const ir::SymDims& k = dims_of(*node.operands[1]);
+  const ir::SymDims& v = dims_of(*node.operands[2]);
+  program::Attention call{.query = heads(*node.operands[0]),
+                          .key = heads(*node.operands[1]),
+                          .value = heads(*node.operands[2]),
+                          .output = {},
+                          .batch = slot(q[0]),
+                          .heads = slot(q[1]),
+                          .key_heads = slot(k[1]),
+                          .queries = slot(q[2]),
+                          .keys = slot(k[2]),
+                          .depth = slot(q[3]),
+                          .columns = slot(v[3]),
+                          .mask_strides = {},
+                          .scale = form.scale,
+                          .causal = form.causal,
+                          .node = node.source};
+  if (node.operands.size() > 3 && node.operands[3] != nullptr) {
+    const Value& mask = *node.operands[3];
+    const ir::SymDims& dims = dims_of(mask);
+    call.mask = register_in(mask, {});
+    ir::SymDims strides = codegen::strides({}, dims, module_.symbols());
+    call.mask_strides.fill(slot(0));
+    // An axis of size 1 is broadcast; whether it is may be known only in the run.
+    for (size_t i = 0; i < dims.size(); ++i) {
+      bool is_key = i + 1 == dims.size();
+      sym::Expr times = is_key ? module_.symbols().constant(1) : sym::min(sym::max(dims[i] - 1, 0), 1);
+      call.mask_strides[4 - dims.size() + i] = slot(strides[i] * times);
+    }
+  }
+  call.output.value = new_stored(*node.results[0]);
+  const ir::SymDims& y = dims_of(*node.results[0]);
+  ir::SymDims strides = codegen::strides(stitcher_.placement().layout(*node.results[0]), y, module_.symbols());
+  call.output.strides = {slot(strides[0]), slot(strides[1]), slot(strides[2])};
+  program().attentions.push_back(std::move(call));
+  instruction(Opcode::attention, static_cast<uint32_t>(program().attentions.size() - 1));
+}
+
+bool Emitter::emits_whole(const Node& node) {
+  if (!computable_.contains(&node) || !stitcher_.form(node).recurrent) return false;
+  auto constant = [&](size_t i) {
+    return i >= node.operands.size() || node.operands[i] == nullptr || node.operands[i]->constant != nullptr;
+  };
+  // Weights, biases and peepholes are packed before the run.
+  return constant(1) && constant(2) && constant(3) && constant(7);
+}
+
+void Emitter::emit_recurrent(const Node& node) {
+  const ir::RecurrentForm& form = *stitcher_.form(node).recurrent;
+  auto operand = [&](size_t i) { return i < node.operands.size() ? node.operands[i] : nullptr; };
+  auto plain = [&](size_t i) { return operand(i) ? register_in(*operand(i), {}) : program::no_register; };
+  const ir::SymDims& x = dims_of(*node.operands[0]);
+  const Dims& r = operand(2)->constant->dims;
+  program::Recurrent call{.cell = static_cast<program::Recurrent::Cell>(form.cell),
+                          .directions = form.directions,
+                          .input = operand(1)->constant->dims[2],
+                          .hidden = r[2],
+                          .reversed = form.reversed,
+                          .linear_before_reset = form.linear_before_reset,
+                          .batch_first = form.batch_first,
+                          .activations = form.activations,
+                          .steps = slot(x[form.batch_first ? 1 : 0]),
+                          .batch = slot(x[form.batch_first ? 0 : 1]),
+                          .x = plain(0),
+                          .weights = 0,
+                          .peepholes = operand(7) != nullptr,
+                          .lengths = plain(4),
+                          .initial_h = plain(5),
+                          .initial_c = plain(6),
+                          .node = node.source};
+  kernels::RecurrentShape shape{.kind = static_cast<kernels::RecurrentKind>(form.cell),
+                                .input = call.input,
+                                .hidden = call.hidden,
+                                .directions = call.directions,
+                                .linear_before_reset = form.linear_before_reset};
+  std::array<Tensor, 4> tensors;
+  std::array<const float*, 4> weights{};
+  constexpr std::array<size_t, 4> places{1, 2, 3, 7};
+  for (size_t i = 0; i < places.size(); ++i)
+    if (const Value* given = operand(places[i])) {
+      tensors[i] = given->constant->tensor();
+      weights[i] = tensors[i].data<float>();
+    }
+  Tensor packed(DType::f32, {static_cast<int64_t>(kernels::packed_recurrent_elements(table(), shape))});
+  kernels::pack_recurrent(table(), shape,
+                          {.w = weights[0], .r = weights[1], .bias = weights[2], .peepholes = weights[3]},
+                          packed.mutable_data<float>());
+  call.weights = constant_register(std::move(packed), operand(2)->name);
+  std::array<Register*, 3> results{&call.y, &call.y_h, &call.y_c};
+  for (size_t i = 0; i < node.results.size(); ++i) *results[i] = new_stored(*node.results[i]);
+  program().recurrents.push_back(std::move(call));
+  instruction(Opcode::recurrent, static_cast<uint32_t>(program().recurrents.size() - 1));
+  for (const auto& result : node.results) bind_symbols(*result, registers_.at(result.get()), false);
 }
 
 }  // namespace selkie::compiler

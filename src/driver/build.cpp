@@ -62,7 +62,8 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   auto executable = std::make_shared<runtime::Executable>();
   Built built{.nodes = compiled.nodes,
               .kernels = count(compiled.program, program::Opcode::launch) + compiled.program.products.size() +
-                         compiled.program.convolutions.size(),
+                         compiled.program.convolutions.size() + compiled.program.attentions.size() +
+                         compiled.program.recurrents.size(),
               .host_calls = compiled.program.host_calls.size()};
   for (const compiler::HostNode& host : compiled.host_nodes)
     executable->host_functions.push_back(host_function(module, host));

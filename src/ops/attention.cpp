@@ -6,6 +6,7 @@
 
 #include "ops/support/dims.h"
 #include "ops/support/head_dims.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -106,6 +107,21 @@ std::vector<Type> forward(const ForwardContext& c) {
   return types;
 }
 
+void lower(LowerContext& c) {
+  const ir::Attribute* scale = c.find_attr("scale");
+  if (c.dtype(0) != DType::f32 || c.dtype(2) != DType::f32 || c.rank(0) != 4) c.refuse("of such types or ranks");
+  if (c.has(4) || c.has(5) || c.has(6) || c.result_count() > 1 || std::get<float>(*c.find_attr("softcap")) != 0)
+    c.refuse("with a past, lengths, a cap or scores as a result");
+  std::optional<int64_t> size = (*c.dims(0))[3].constant();
+  if (scale == nullptr && !size) c.refuse("of a size that is not known");
+  if (c.has(3)) {
+    bool fits = c.rank(3) > 0 && c.rank(3) <= 4 && c.proves_equal(c.dims(3)->back(), (*c.dims(1))[2]);
+    if (!fits || (c.dtype(3) != DType::f32 && c.dtype(3) != DType::boolean)) c.refuse("with such a mask");
+  }
+  c.set_attention({.scale = scale ? std::get<float>(*scale) : 1 / std::sqrt(static_cast<float>(*size)),
+                   .causal = c.attr_int("is_causal") != 0});
+}
+
 void backward(BackwardContext& c) {
   std::optional<size_t> rank;
   for (size_t i = 0; i < 3; ++i)
@@ -159,7 +175,7 @@ OpDef attention_op() {
       .backward = backward,
       .value = absent("attention does not occur in shape arithmetic"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples = {{"$(f32[1, 1, 1, 2]{1, 0}, f32[1, 1, 2, 2]{0, 1, 0, 2}, f32[1, 1, 2, 1]{2, 4})",
                    "f32[1, 1, 1, 1]{3}"},

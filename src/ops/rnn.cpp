@@ -1,6 +1,10 @@
 // RNN, GRU and LSTM: one recurrent layer over a batch of sequences.
 #include "ops/support/rnn.h"
 
+#include <algorithm>
+#include <cctype>
+
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -75,6 +79,31 @@ void backward(RnnCell cell, BackwardContext& c) {
   c.set_dims(7, SymDims{directions, hidden * 3});
 }
 
+// What kernels serve; other layers run on the host.
+void lower(RnnCell cell, LowerContext& c) {
+  using Cell = ir::RecurrentForm::Cell;
+  const std::string& direction = c.attr_string("direction");
+  if (c.dtype(0) != DType::f32) c.refuse("of such a dtype");
+  if (c.find_attr("clip") || (cell == RnnCell::lstm && c.attr_int("input_forget") != 0))
+    c.refuse("with clip or input_forget");
+  ir::RecurrentForm form{.cell = cell == RnnCell::rnn   ? Cell::rnn
+                                 : cell == RnnCell::gru ? Cell::gru
+                                                        : Cell::lstm,
+                         .directions = direction_count(c),
+                         .reversed = direction == "reverse",
+                         .activations = {},
+                         .linear_before_reset = cell == RnnCell::gru && c.attr_int("linear_before_reset") != 0,
+                         .batch_first = c.attr_int("layout") != 0};
+  if (const ir::Attribute* given = c.find_attr("activations")) {
+    form.activations = std::get<std::vector<std::string>>(*given);
+    for (std::string& name : form.activations) {
+      std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::tolower(letter); });
+      if (name != "sigmoid" && name != "tanh" && name != "relu") c.refuse("with activation " + name);
+    }
+  }
+  c.set_recurrent(std::move(form));
+}
+
 OpDef base(RnnCell cell) {
   return {
       .name = {},
@@ -97,7 +126,7 @@ OpDef base(RnnCell cell) {
       .backward = [cell](BackwardContext& c) { backward(cell, c); },
       .value = absent("recurrent layers do not occur in shape arithmetic"),
       .eval = [cell](EvalContext& e) { eval(cell, e); },
-      .lower = later::cpu,
+      .lower = [cell](LowerContext& c) { lower(cell, c); },
       .grad = later::training,
       .upgrades = {{7, drop_attrs({"output_sequence"})}},
       .samples = {},

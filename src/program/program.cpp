@@ -55,6 +55,17 @@ std::string text(const Program& p, const Instruction& i) {
                          c.depthwise ? " depthwise" : "", c.winograd != no_register ? " or winograd" : "",
                          epilogue(p, c.epilogue), c.node);
     }
+    case Opcode::attention: {
+      const Attention& a = p.attentions[i.a];
+      return fmt::format("attention {} = ({}, {}, {}, {})  # {}", text(p, a.output.value), text(p, a.query.value),
+                         text(p, a.key.value), text(p, a.value.value), text(p, a.mask), a.node);
+    }
+    case Opcode::recurrent: {
+      const Recurrent& r = p.recurrents[i.a];
+      constexpr std::string_view cells[] = {"rnn", "gru", "lstm"};
+      return fmt::format("{} {}, {}, {} = ({}) {} → {}  # {}", cells[static_cast<size_t>(r.cell)], text(p, r.y),
+                         text(p, r.y_h), text(p, r.y_c), text(p, r.x), r.input, r.hidden, r.node);
+    }
     case Opcode::host: {
       const HostCall& c = p.host_calls[i.a];
       return fmt::format("host {} = ({})  # {}: {}", text(p, c.results), text(p, c.operands), c.node, c.why);

@@ -102,6 +102,37 @@ struct Convolution {
   std::string node;
 };
 
+// Attention by a library kernel, in f32. Strides are in elements: batch, head, row.
+struct Attention {
+  struct Heads {
+    Register value;
+    std::array<Slot, 3> strides;
+  };
+  Heads query, key, value, output;
+  Slot batch, heads, key_heads, queries, keys, depth, columns;
+  Register mask = no_register;       // f32 that is added, or booleans of what counts
+  std::array<Slot, 4> mask_strides;  // batch, head, row, key
+  float scale;
+  bool causal;
+  std::string node;
+};
+
+// A recurrent layer by a library kernel, in f32.
+struct Recurrent {
+  enum class Cell : uint8_t { rnn, gru, lstm };
+  Cell cell;
+  int64_t directions, input, hidden;
+  bool reversed, linear_before_reset, batch_first;
+  std::vector<std::string> activations;  // in small letters; empty: the usual ones
+  Slot steps, batch;
+  Register x, weights;
+  bool peepholes = false;
+  Register lengths = no_register;
+  Register initial_h = no_register, initial_c = no_register;
+  Register y = no_register, y_h = no_register, y_c = no_register;
+  std::string node;
+};
+
 // An operator that has no kernel, called through the embedder's table.
 struct HostCall {
   std::vector<Register> operands;  // no_register where one is left out; then what its regions use from outside
@@ -126,6 +157,8 @@ enum class Opcode : uint8_t {
   launch,         // launch a
   product,        // matrix product a
   convolution,    // convolution a
+  attention,      // attention a
+  recurrent,      // recurrent layer a
   host,           // host call a
   bind,           // bind a
   allocate,       // heap memory for register a, as its dims say
@@ -156,6 +189,8 @@ struct Program {
   std::vector<Launch> launches;  // those of epilogues, too
   std::vector<MatrixProduct> products;
   std::vector<Convolution> convolutions;
+  std::vector<Attention> attentions;
+  std::vector<Recurrent> recurrents;
   std::vector<HostCall> host_calls;
   std::vector<Bind> binds;
   std::vector<Instruction> code;

@@ -204,6 +204,12 @@ class Context::Machine {
       case Opcode::convolution:
         convolution(program_.convolutions[i.a]);
         break;
+      case Opcode::attention:
+        attention(program_.attentions[i.a]);
+        break;
+      case Opcode::recurrent:
+        recurrent(program_.recurrents[i.a]);
+        break;
       case Opcode::host:
         host(i.a);
         break;
@@ -357,6 +363,88 @@ class Context::Machine {
       call.epilogue = epilogue;
       library_.run(call, c.depthwise, floats(c.winograd));
     });
+  }
+
+  void attention(const program::Attention& a) {
+    auto strides = [&](const program::Attention::Heads& heads) {
+      return kernels::HeadStrides{
+          .batch = slots_[heads.strides[0]], .head = slots_[heads.strides[1]], .row = slots_[heads.strides[2]]};
+    };
+    kernels::Attention call{.batch = slots_[a.batch],
+                            .heads = slots_[a.heads],
+                            .key_heads = slots_[a.key_heads],
+                            .queries = slots_[a.queries],
+                            .keys = slots_[a.keys],
+                            .depth = slots_[a.depth],
+                            .columns = slots_[a.columns],
+                            .scale = a.scale,
+                            .query = floats(a.query.value),
+                            .query_strides = strides(a.query),
+                            .key = floats(a.key.value),
+                            .key_strides = strides(a.key),
+                            .value = floats(a.value.value),
+                            .value_strides = strides(a.value),
+                            .output = floats(a.output.value),
+                            .output_strides = strides(a.output),
+                            .causal = a.causal};
+    if (a.mask != no_register) {
+      kernels::MaskStrides mask{.batch = slots_[a.mask_strides[0]],
+                                .head = slots_[a.mask_strides[1]],
+                                .row = slots_[a.mask_strides[2]],
+                                .key = slots_[a.mask_strides[3]]};
+      if (program_.registers[a.mask].dtype == DType::boolean) {
+        call.allowed = reinterpret_cast<const uint8_t*>(data_of(a.mask));
+        call.allowed_strides = mask;
+      } else {
+        call.added = floats(a.mask);
+        call.added_strides = mask;
+      }
+    }
+    ++statistics_.launches;
+    library_.run(call);
+  }
+
+  void recurrent(const program::Recurrent& r) {
+    int64_t steps = slots_[r.steps];
+    int64_t batch = slots_[r.batch];
+    const auto* lengths = r.lengths == no_register ? nullptr : reinterpret_cast<const int32_t*>(data_of(r.lengths));
+    for (int64_t i = 0; lengths != nullptr && i < batch; ++i)
+      if (lengths[i] < 0 || lengths[i] > steps)
+        fail("there are {} steps, but a sequence has length {}, in {}", steps, lengths[i], r.node);
+    std::vector<std::string_view> activations(r.activations.begin(), r.activations.end());
+    std::string_view why_not;
+    auto functions = kernels::serves({.kind = static_cast<kernels::RecurrentKind>(r.cell),
+                                      .directions = static_cast<int>(r.directions),
+                                      .activations = activations},
+                                     &why_not);
+    if (!functions) fail("{} cannot be run: {}", r.node, why_not);
+    int64_t state = r.batch_first ? r.hidden : batch * r.hidden;
+    int64_t between = r.batch_first ? r.directions * r.hidden : r.hidden;
+    kernels::Recurrent call{
+        .shape = {.kind = static_cast<kernels::RecurrentKind>(r.cell),
+                  .steps = steps,
+                  .batch = batch,
+                  .input = r.input,
+                  .hidden = r.hidden,
+                  .directions = r.directions,
+                  .linear_before_reset = r.linear_before_reset},
+        .functions = *functions,
+        .reversed = {r.reversed, true},
+        .packed = floats(r.weights),
+        .peepholes = r.peepholes,
+        .x = floats(r.x),
+        .batch_first = r.batch_first,
+        .lengths = lengths,
+        .initial_h = floats(r.initial_h),
+        .initial_c = floats(r.initial_c),
+        .y = floats(r.y),
+        .y_step_stride = r.directions * r.hidden * (r.batch_first ? 1 : batch),
+        .y_strides = {.direction = state, .batch = r.batch_first ? steps * r.directions * r.hidden : r.hidden},
+        .y_h = floats(r.y_h),
+        .y_c = floats(r.y_c),
+        .state_strides = {.direction = state, .batch = between}};
+    ++statistics_.launches;
+    library_.run(call);
   }
 
   // A register as a host value; tensors of the arena are seen in place.

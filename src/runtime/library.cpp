@@ -1,5 +1,8 @@
 #include "runtime/library.h"
 
+#include <algorithm>
+#include <memory>
+
 #include "kernels/depthwise.h"
 #include "kernels/winograd.h"
 
@@ -61,6 +64,26 @@ void Library::run(kernels::Convolution convolution, bool depthwise, const float*
   workers_.run(plan.tasks(), plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
     kernels::run_convolution(table_, convolution, plan, begin, end, scratch);
   });
+}
+
+void Library::run(const kernels::Attention& attention) {
+  kernels::AttentionPlan plan = kernels::plan_attention(table_, attention, workers_.threads());
+  workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
+    kernels::run_attention(table_, attention, plan, begin, end, scratch);
+  });
+}
+
+void Library::run(const kernels::Recurrent& recurrent) {
+  constexpr size_t line = 64;
+  kernels::RecurrentPlan plan = kernels::plan_recurrent(table_, recurrent, workers_.threads());
+  memory_.resize(std::max(memory_.size(), (plan.memory_bytes + line) / sizeof(float)));
+  void* memory = memory_.data();
+  size_t room = memory_.size() * sizeof(float);
+  std::align(line, plan.memory_bytes, memory, room);
+  for (int64_t stage = 0; stage < plan.stages(); ++stage)
+    workers_.run(plan.tasks(stage), plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
+      kernels::run_recurrent_stage(table_, recurrent, plan, stage, begin, end, memory, scratch);
+    });
 }
 
 }  // namespace selkie::runtime

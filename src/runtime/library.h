@@ -2,7 +2,9 @@
 #pragma once
 
 #include "kernels/convolution.h"
+#include "kernels/attention.h"
 #include "kernels/gemm.h"
+#include "kernels/recurrent.h"
 #include "runtime/workers.h"
 
 namespace selkie::runtime {
@@ -24,6 +26,8 @@ class Library {
   void run(const Product& product);
   // With packed weights for the depthwise or the direct kernel, and transformed ones or null.
   void run(kernels::Convolution convolution, bool depthwise, const float* winograd_weights);
+  void run(const kernels::Attention& attention);
+  void run(const kernels::Recurrent& recurrent);
 
  private:
   void run_one(const kernels::Gemm& gemm);
@@ -32,6 +36,7 @@ class Library {
 
   const kernels::KernelTable& table_;
   Workers& workers_;
+  std::vector<float> memory_;  // that stages of one call share
 };
 
 }  // namespace selkie::runtime

@@ -43,6 +43,25 @@ struct ConvolutionForm {
   SymDims pads;  // before the first element of each spatial axis
 };
 
+// Attention of queries (operand 0) to keys (1) and values (2), all [batch, heads, length, size] in f32, with the mask in
+// operand 3 where it is there: as many columns as keys, f32 to be added or booleans of the keys that count.
+struct AttentionForm {
+  float scale;
+  bool causal;
+};
+
+// A recurrent layer in f32 with the operands and results of ONNX's RNN, GRU and LSTM, whose activations are sigmoid,
+// tanh or relu.
+struct RecurrentForm {
+  enum class Cell : uint8_t { rnn, gru, lstm };
+  Cell cell;
+  int64_t directions;
+  bool reversed;  // the first direction is
+  std::vector<std::string> activations;
+  bool linear_before_reset;
+  bool batch_first;
+};
+
 class LowerContext : public ShapeContext {
  public:
   struct Operands {
@@ -84,10 +103,15 @@ class LowerContext : public ShapeContext {
   // Says that the node is a product or a convolution, too.
   void set_product(ProductForm form) { product_ = std::move(form); }
   void set_convolution(ConvolutionForm form) { convolution_ = std::move(form); }
+  // Says that the node is attention or a recurrent layer, of which elements are not defined.
+  void set_attention(AttentionForm form) { attention_ = form; }
+  void set_recurrent(RecurrentForm form) { recurrent_ = std::move(form); }
 
   const Element& element(size_t result) const { return elements_[result]; }
   const std::optional<ProductForm>& product() const { return product_; }
   const std::optional<ConvolutionForm>& convolution() const { return convolution_; }
+  const std::optional<AttentionForm>& attention() const { return attention_; }
+  const std::optional<RecurrentForm>& recurrent() const { return recurrent_; }
   const std::optional<std::vector<int64_t>>& permutation() const { return permutation_; }
   bool is_view() const { return view_; }
   struct IndexCheck {
@@ -102,6 +126,8 @@ class LowerContext : public ShapeContext {
   std::vector<Element> elements_;
   std::optional<ProductForm> product_;
   std::optional<ConvolutionForm> convolution_;
+  std::optional<AttentionForm> attention_;
+  std::optional<RecurrentForm> recurrent_;
   std::optional<std::vector<int64_t>> permutation_;
   bool view_ = false;
   std::vector<IndexCheck> index_checks_;
