@@ -108,6 +108,15 @@ void lower_mean_variance(LowerContext& c) {
   });
 }
 
+// x^p, by square roots where they do.
+Value to_power(Value x, double p) {
+  Value root = unary(kir::Op::sqrt, x);
+  if (p == 1) return x;
+  if (p == 0.5) return root;
+  if (p == 0.75) return root * unary(kir::Op::sqrt, root);
+  return binary(kir::Op::pow, x, x.builder().number(x.dtype(), p));
+}
+
 void lower_lrn(LowerContext& c) {
   constexpr int64_t most = 64;  // neighbours that are written out
   int64_t size = c.attr_int("size");
@@ -124,8 +133,7 @@ void lower_lrn(LowerContext& c) {
     }
     double alpha = double{c.attr_float("alpha")} / static_cast<double>(size);
     Value base = sum * alpha + double{c.attr_float("bias")};
-    Value divisor = binary(kir::Op::pow, base, c.builder().number(dtype, double{c.attr_float("beta")}));
-    return cast(cast(c.operand(0, at), dtype) / divisor, c.result_dtype());
+    return cast(cast(c.operand(0, at), dtype) / to_power(base, double{c.attr_float("beta")}), c.result_dtype());
   });
 }
 

@@ -1,4 +1,6 @@
 // Pad: elements added (or, with negative pads, removed) at both ends of axes.
+#include <algorithm>
+
 #include "ops/support/dims.h"
 #include "ops/support/lower.h"
 #include "ops/support/record.h"
@@ -189,6 +191,9 @@ void lower(LowerContext& c) {
   std::optional<ir::SymElements> pads = c.contents(1);
   if (!axes || !pads) c.refuse("pads or axes are not known");
   check_count(*pads, axes->size());
+  // Each such dim is a sum of several symbols, and a position is the product of all.
+  if (std::ranges::count_if(*pads, [](sym::Expr e) { return !e.constant(); }) > 2)
+    c.refuse("more than two pads that only the run tells");
   Mode mode = mode_of(c.attr_string("mode"));
   if (c.has(2) && !has_one_element(c, 2)) c.refuse("the constant may have more than one element");
   c.define(0, [&c, mode, axes = *axes, pads = *pads](const Index& at) {

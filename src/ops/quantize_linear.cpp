@@ -140,7 +140,8 @@ Value quantized(const LowerContext& c, Value x, Value scale, Value zero, DType d
   double low = is_signed_integer(dtype) ? -std::ldexp(1.0, bits - 1) : 0;
   Value q = x / scale;
   Value y = select(is_nan(q), zero, unary(kir::Op::round, q) + zero);
-  return cast(max(min(y, b.number(DType::f32, low + std::ldexp(1.0, bits) - 1)), b.number(DType::f32, low)), dtype);
+  y = max(min(y, b.number(DType::f32, low + std::ldexp(1.0, bits) - 1)), b.number(DType::f32, low));
+  return cast(cast(y, DType::i32), dtype);
 }
 
 void lower_quantize(LowerContext& c) {

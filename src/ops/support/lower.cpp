@@ -1,6 +1,7 @@
 #include "ops/support/lower.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace selkie::ops {
@@ -59,6 +60,20 @@ kir::Value extreme_of(kir::Builder& b, DType dtype, bool largest) {
 kir::Value from_real(kir::Value x, DType dtype) {
   if (is_float(dtype) || dtype == DType::boolean) return cast(x, dtype);
   return cast(cast(x, DType::i64), dtype);
+}
+
+// 2⁵² + n has n in its lowest bits.
+constexpr double two_to_52 = 0x1p52;
+constexpr auto bits_of_two_to_52 = std::bit_cast<int64_t>(two_to_52);
+
+kir::Value natural_to_real(kir::Value natural) {
+  kir::Builder& b = natural.builder();
+  return b.make(kir::Op::bits, DType::f64, {{natural + b.integer(bits_of_two_to_52)}}) - two_to_52;
+}
+
+kir::Value real_to_natural(kir::Value real) {
+  kir::Builder& b = real.builder();
+  return b.make(kir::Op::bits, DType::i64, {{real + two_to_52}}) - b.integer(bits_of_two_to_52);
 }
 
 kir::Value linear_index(kir::Builder& b, const SymDims& dims, const Index& at) {

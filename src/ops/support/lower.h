@@ -164,6 +164,11 @@ kir::Value extreme_of(kir::Builder& b, DType dtype, bool largest);
 // saturates, and what is left wraps.
 kir::Value from_real(kir::Value x, DType dtype);
 
+// Between naturals below 2⁵² and f64, by the bits of f64: for vectors of 64-bit integers, for which instruction sets
+// before AVX-512 have no conversions.
+kir::Value natural_to_real(kir::Value natural);
+kir::Value real_to_natural(kir::Value real);
+
 // The position of an index in row-major order, and the index of a position.
 kir::Value linear_index(kir::Builder& b, const SymDims& dims, const Index& at);
 Index index_at(kir::Builder& b, const SymDims& dims, kir::Value position);

@@ -107,7 +107,7 @@ class Resampling {
 
   // Where an index of the result lies in the input, as a real number.
   Value coordinate(const Axis& a, Value at) const {
-    Value x = cast(at, real);
+    Value x = natural_to_real(at);
     Value last = cast(c_.size(a.input - 1), real);
     Value scale = c_.builder().hoist(scale_of(a));
     Value width = scale * cast(c_.size(a.input), real);
@@ -147,7 +147,7 @@ class Resampling {
 
   std::vector<Neighbour> neighbours_of(const Axis& a, Value x) const {
     Value last = cast(c_.size(a.input - 1), real);
-    auto index_of = [&](Value v) { return cast(max(min(v, last), number(0)), DType::i64); };
+    auto index_of = [&](Value v) { return real_to_natural(max(min(v, last), number(0))); };
     if (options_.mode == "nearest") return {{.index = index_of(nearest_index(x)), .weight = {}}};
     Value base = unary(kir::Op::ceil, x) - 1;
     Value ratio = x - base;

@@ -221,7 +221,12 @@ void resize_backward(ir::BackwardContext& c, const ResizeBy& by) {
   // Nothing cannot be stretched to something.
   if (operand == by.sizes && c.result_dims(0) && c.attr_string("keep_aspect_ratio_policy") == "stretch") {
     const SymDims y = *c.result_dims(0);
-    for (size_t axis : axes) c.less_equal(sym::min(y[axis], 1), x[axis]);
+    for (size_t axis : axes) {
+      Expr from_nothing = y[axis];
+      if (x[axis].is_symbol())
+        from_nothing = sym::substitute(y[axis], [&](Expr s) { return s == x[axis] ? c.constant(0) : Expr(); });
+      if (from_nothing.constant() != 0) c.less_equal(sym::min(y[axis], 1), x[axis]);
+    }
   }
 }
 

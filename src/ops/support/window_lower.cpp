@@ -28,6 +28,13 @@ std::vector<SlidingAxis> sliding_axes(const LowerContext& c, std::span<const int
   return axes;
 }
 
+bool can_be_clamped(const LowerContext& c, const SlidingAxis& axis) {
+  auto below = [&](sym::Expr e, int64_t bound) { return c.proves_less_equal(e, c.constant(bound - 1)); };
+  // An empty input must give an empty result.
+  bool filled = c.excludes(axis.input, 0) || (!axis.ceil_mode && below(axis.pad_begin + axis.pad_end, axis.kernel));
+  return axis.dilation == 1 && filled && below(axis.pad_begin, axis.kernel) && below(axis.overshoot(), axis.kernel);
+}
+
 bool is_written_out(std::span<const SlidingAxis> axes) {
   int64_t taps = 1;
   for (const SlidingAxis& axis : axes) {
@@ -60,8 +67,13 @@ WindowTap tap_at(const LowerContext& c, std::span<const SlidingAxis> axes, const
   for (size_t i = 0; i < axes.size(); ++i) {
     kir::Value stride = c.size(c.constant(axes[i].stride));
     kir::Value dilation = c.size(c.constant(axes[i].dilation));
-    tap.position.push_back(at[i] * stride + k[i] * dilation - c.size(axes[i].pad_begin));
-    tap.inside = both(tap.inside, is_inside(c, axes[i], k[i], tap.position.back()));
+    kir::Value position = at[i] * stride + k[i] * dilation - c.size(axes[i].pad_begin);
+    kir::Value inside = is_inside(c, axes[i], k[i], position);
+    if (axes[i].clamped && inside)
+      position = max(min(position, c.size(axes[i].input - 1)), c.builder().integer(0));
+    else
+      tap.inside = both(tap.inside, inside);
+    tap.position.push_back(position);
   }
   return tap;
 }

@@ -14,12 +14,18 @@ struct SlidingAxis {
   int64_t stride;
   int64_t dilation;
   bool ceil_mode;  // then the last window may reach beyond the pad
+  // What is outside is read at the nearest edge instead, without a condition. Such an edge is under the window, too,
+  // which makes no difference to a maximum.
+  bool clamped = false;
 
   sym::Expr overshoot() const { return ceil_mode ? pad_end + (stride - 1) : pad_end; }
 };
 
 // The axes from 2 on of operand 0, with the attributes of windows.
 std::vector<SlidingAxis> sliding_axes(const LowerContext& c, std::span<const int64_t> kernel);
+
+// Whether every window holds an edge wherever it reaches outside.
+bool can_be_clamped(const LowerContext& c, const SlidingAxis& axis);
 
 // An element under a window: where it is, and the condition under which that is inside the input (null: always).
 struct WindowTap {
