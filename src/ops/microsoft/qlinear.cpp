@@ -90,7 +90,7 @@ Value dequantized_element(const LowerContext& c, size_t i, const Index& at) {
   return x * only_element(c, i + 1, DType::f64);
 }
 
-Value requantized(const LowerContext& c, Value x, size_t scale, size_t zero_point) {
+Value requantized(const LowerContext& c, Value x, size_t scale_operand, size_t zero_point) {
   kir::Builder& b = c.builder();
   Value q = x / only_element(c, scale, DType::f64);
   Value zero = c.has(zero_point) ? only_element(c, zero_point, DType::f64) : b.number(DType::f64, 0);
