@@ -45,9 +45,10 @@ SELKIE_INLINE void dot_keys(const DotRowsArguments& t, const float* key, Vector 
       for (int i = 0; i < keys; ++i) multiply_add(sum[i], query, load(row[i] + d + v));
     }
   }
-  for (; d + lanes <= t.depth; d += lanes)
+  for (; d + lanes <= t.depth; d += lanes) {
 #pragma GCC unroll 16
     for (int i = 0; i < keys; ++i) multiply_add(sum[i], load(t.query + d), load(row[i] + d));
+  }
   if (d == t.depth) return;
   Vector query = t.depth < lanes ? load(t.query) : load(t.query + t.depth - lanes);
   IntVector kept = ~first_lanes(lanes - (t.depth - d));
@@ -86,9 +87,10 @@ SELKIE_INLINE void weigh_columns(const WeightedRowsArguments& t, int64_t column)
       for (int v = 0; v < vectors; ++v) multiply_add(sum[s][v], weight, load(row + v * lanes));
     }
   }
-  for (; i < t.rows; ++i, row += t.value_stride)
+  for (; i < t.rows; ++i, row += t.value_stride) {
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) multiply_add(sum[0][v], broadcast(t.weights[i]), load(row + v * lanes));
+  }
 #pragma GCC unroll 8
   for (int v = 0; v < vectors; ++v) {
     float* output = t.output + column + v * lanes;
