@@ -13,7 +13,6 @@ from .builder import FLOAT, Builder
 from .export import Model, export, integers, normal
 from .nets import MobileNetV2, ResNet50, YoloX
 from .packaged import OCR, fetch, packaged, read
-from .recurrent import Lstm
 from .sequence import BS, Bert, Conformer, Gpt2
 from .vision import NHW
 
@@ -26,12 +25,22 @@ class FullModel(Model):
 
 
 def calibrated(module, *example):
-    """Sets the statistics of batch norms to what they normalise on one example, so that values stay of order 1."""
+    """Sets the statistics of batch norms on one example, so that values stay of order 1.
+
+    The norms only scale, by the second moment: a net of random weights maps all inputs to nearly the same values, and
+    taking away their mean would leave little but rounding errors, made large."""
+
+    def scale(norm, inputs):
+        x = inputs[0]
+        norm.running_mean.zero_()
+        norm.running_var.copy_(x.square().mean(dim=[d for d in range(x.dim()) if d != 1]))
+
     norms = [m for m in module.modules() if isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d))]
-    for norm in norms:
-        norm.momentum = None  # the mean over all batches, of which there is one
+    hooks = [norm.register_forward_pre_hook(scale) for norm in norms]
     with torch.no_grad():
-        module.train()(*example)
+        module.eval()(*example)
+    for hook in hooks:
+        hook.remove()
     return module
 
 
@@ -164,8 +173,14 @@ def series(length):
     return {"x": normal(length, 1, 300)}
 
 
-def lstm(path):
-    export(path, Lstm, [series(5)], {"x": {0: "T"}}, ("y", "h", "c"))
+def lstm(path, width=300, hidden=512):
+    """The operator alone, without initial states, which MNN gets wrong."""
+    b = Builder()
+    x = b.input("x", FLOAT, ["T", 1, width])
+    shapes = (1, 4 * hidden, width), (1, 4 * hidden, hidden), (1, 8 * hidden)
+    weights = [b.const(b.random.standard_normal(shape) * hidden**-0.5, np.float32) for shape in shapes]
+    y, h, c = b.op("LSTM", x, *weights, results=3, hidden_size=hidden)
+    b.write(path, [(b.op("Squeeze", y, b.const([1])), FLOAT, 3), (h, FLOAT, 3), (c, FLOAT, 3)], [series(5)])
 
 
 def matmul(inner, columns):
