@@ -27,13 +27,16 @@ class FullModel(Model):
 def calibrated(module, *example):
     """Sets the statistics of batch norms on one example, so that values stay of order 1.
 
-    The norms only scale, by the second moment: a net of random weights maps all inputs to nearly the same values, and
-    taking away their mean would leave little but rounding errors, made large."""
+    The norms only scale, all channels alike: a net of random weights maps all inputs to nearly the same values, and
+    taking away their mean, or scaling up channels that are almost 0, would leave little but rounding errors, made large.
+    Biases, a tenth of the values' variance, keep deep nets from amplifying such errors; more of them, and the output
+    hardly depends on the input."""
 
     def scale(norm, inputs):
-        x = inputs[0]
         norm.running_mean.zero_()
-        norm.running_var.copy_(x.square().mean(dim=[d for d in range(x.dim()) if d != 1]))
+        norm.running_var.fill_(inputs[0].square().mean())
+        norm.weight.fill_(0.9**0.5)
+        norm.bias.normal_(std=0.1**0.5)
 
     norms = [m for m in module.modules() if isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d))]
     hooks = [norm.register_forward_pre_hook(scale) for norm in norms]
