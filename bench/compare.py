@@ -20,7 +20,9 @@ def options():
     parser.add_argument("--section", default="steady,matmul,memory,newshape,compile", help="default: %(default)s")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and shapes: does it run, not how fast it is")
     parser.add_argument("--seconds", type=float, help="per engine and shape; default: 2; with --quick 0.3")
-    parser.add_argument("--limit", type=float, default=60, help="seconds that one command may take; default: %(default)s")
+    parser.add_argument(
+        "--limit", type=float, default=60, help="seconds that one command may take; default: %(default)s"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write the report here")
     return parser.parse_args()

@@ -34,7 +34,12 @@ def memory_of(name, path, inputs, settings):
         engine.run(2)
         ran = engine.memory()
         arena = engine.ask("statistics")["arena_bytes"] if name == "selkie" else None
-        above = {"load": loaded["resident"], "load_peak": loaded["peak"], "run": ran["resident"], "run_peak": ran["peak"]}
+        above = {
+            "load": loaded["resident"],
+            "load_peak": loaded["peak"],
+            "run": ran["resident"],
+            "run_peak": ran["peak"],
+        }
         return {key: value - engine.empty for key, value in above.items()} | {"arena": arena}
     finally:
         engine.close()
@@ -59,7 +64,9 @@ def memory(report, models, paths, names, settings):
                 if name == "selkie" and case.bars.memory:
                     report.judge(f"{model.name}, memory", None, case.bars.memory, at_most=True)
                 continue
-            cells = [f"{found[k] / MIB:.0f} ({found[k] / weights:.2f}×)" for k in ("load", "load_peak", "run", "run_peak")]
+            cells = [
+                f"{found[k] / MIB:.0f} ({found[k] / weights:.2f}×)" for k in ("load", "load_peak", "run", "run_peak")
+            ]
             bar, verdict = "", ""
             if name == "selkie" and case.bars.memory:
                 bar = f"{case.bars.memory:g}"
@@ -107,7 +114,8 @@ def new_shapes_of(report, model, path, names, settings):
 def new_shapes(report, models, paths, names, settings):
     report.say(f"{settings.new_shapes} shapes never seen before, one thread: the first run ÷ a repeated run there.\n")
     report.table([
-        ("model", 20), ("engine", 7), ("median", 7), ("p99", 7), ("first run ms", 9), ("÷ Selkie's", 9), ("bars", 14), ("", 4),
+        ("model", 20), ("engine", 7), ("median", 7), ("p99", 7), ("first run ms", 9), ("÷ Selkie's", 9), ("bars", 14),
+        ("", 4),
     ])  # fmt: skip
     for model in models:
         case = CASES[model.id].new
@@ -131,7 +139,9 @@ def new_shapes(report, models, paths, names, settings):
             verdict = "" if not passed else "pass" if all(passed) else "FAIL"
             times = number(1000 * median(first for first, _ in pairs))
             report.row([model.name, TITLES[name], number(middle), number(high), times, number(against), bar, verdict])
-            report.keep("newshape", {"model": model.id, "engine": name, "median": middle, "p99": high, "shapes": len(pairs)})
+            report.keep(
+                "newshape", {"model": model.id, "engine": name, "median": middle, "p99": high, "shapes": len(pairs)}
+            )
     report.end_table()
 
 

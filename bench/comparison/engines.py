@@ -82,7 +82,7 @@ class Engine:
         cores = cores_for(threads)
         self.process = subprocess.Popen(
             command_of(name, model, threads), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
-            text=True, bufsize=1, preexec_fn=lambda: prepare_process(cores),
+            text=True, bufsize=1, process_group=0, preexec_fn=lambda: prepare_process(cores),
         )  # fmt: skip
         self.greeting = self.answer(60)
         self.empty = self.memory()["resident"]
@@ -145,7 +145,7 @@ class Engine:
 
     def close(self):
         if self.process.poll() is None:
-            self.process.kill()
+            os.killpg(self.process.pid, signal.SIGKILL)  # with what it has started
             self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.log):
             stream.close()

@@ -1,4 +1,4 @@
-"""What a comparison says: tables on standard output as they grow, bars met and missed, and the same as Markdown and JSON."""
+"""What a comparison says: tables as they grow, bars met and missed, and the same as Markdown and JSON."""
 
 import json
 import os
@@ -114,7 +114,7 @@ def head(report, versions, threads):
     report.say("# Selkie and its peers\n")
     report.say(f"- Machine: {machine()}")
     report.say(f"- {output_of(SELKIE, '--version')} at {commit}; " + ", ".join(f"{n} {v}" for n, v in versions.items()))
-    report.say(f"- f32, p50; engines take turns on the same cores, {' and then '.join(map(str, threads))} threads")
+    report.say(f"- f32, p50; engines take turns on the same cores; threads: {', '.join(map(str, threads))}")
     found = roofs()
     report.say("- Roofs of one core:" + ("" if found else " not measured (`./dev build release kernels_bench`)"))
     for line in (found or "").splitlines():

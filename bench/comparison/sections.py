@@ -21,7 +21,7 @@ class Settings:
         self.quick, self.limit = given.quick, given.limit
         self.rounds = 3 if given.quick else 7
         self.seconds = given.seconds or (0.3 if given.quick else 2)
-        self.new_shapes = 20 if given.quick else 200
+        self.new_shapes = 8 if given.quick else 200
         self.threads = [int(n) for n in (given.threads or ("1" if given.quick else "1,2")).split(",")]
         self.all_cores = len(os.sched_getaffinity(0))
         self.engines = chosen("engine", given.engines, ENGINES)
@@ -85,7 +85,7 @@ def run(given):
             function(report, models, paths, engines, settings, *more)
 
     for threads in settings.threads:
-        text = f"{threads} thread" + ("s" if threads > 1 else "")
+        text = steady.threads_text(threads)
         section("steady", f"Steady state, {text}", nets, steady.compare, without_torch, threads)
         section("matmul", f"Matrix products, {text}", products, steady.compare, settings.engines, threads)
     section("memory", "Memory", nets, costs.memory, without_torch)

@@ -1,9 +1,10 @@
 """Times at repeated shapes: every engine runs in turn, in rounds, and its median over all of them counts."""
 
+import math
 from statistics import geometric_mean, median
 
 from .cases import CASES, TOLERANCE
-from .engines import Engine, Failed, error_of
+from .engines import Engine, Failed, error_of, selkie_accepts
 from .report import number, progress
 
 TITLES = {"selkie": "Selkie", "ort": "ORT", "openvino": "OV", "mnn": "MNN", "torch": "torch"}
@@ -36,6 +37,13 @@ class Cell:
     @property
     def p50(self):
         return median(self.times) if self.times else None
+
+    def record(self):
+        known = self.error is not None and math.isfinite(self.error)
+        return {
+            "p50_ms": 1000 * self.p50 if self.times else None, "least_ms": 1000 * min(self.times) if self.times else None,
+            "runs": len(self.times), "error": self.error if known else None, "right": self.right, "message": self.message,
+        }  # fmt: skip
 
     @property
     def right(self):
@@ -101,11 +109,15 @@ def error_text(cell):
     return "–" if cell is None or cell.error is None else f"{cell.error:.0e}"
 
 
+def threads_text(threads):
+    return f"{threads} thread" + ("s" if threads > 1 else "")
+
+
 def shape_row(report, model, shape, cells, names, bars, threads):
     best = [p for p in ("ort", "openvino", "torch") if p in names]
     least = (bars.best, bars.mnn) if threads == 1 else (1.0, 1.0)
     found = ratio(cells, best), ratio(cells, ["mnn"])
-    label = f"{model.name} {shape}, {threads} thread{'s' if threads > 1 else ''}"
+    label = f"{model.name} {shape}, {threads_text(threads)}"
     verdicts = []
     if "selkie" in names and any(p in cells and cells[p].right for p in best):
         verdicts.append(report.judge(f"{label}, {'/'.join(TITLES[p] for p in best)} ÷ Selkie", found[0], least[0]))
@@ -118,10 +130,7 @@ def shape_row(report, model, shape, cells, names, bars, threads):
     ])  # fmt: skip
     report.keep("steady", {
         "model": model.id, "shape": shape, "threads": threads, "ratio": found[0], "mnn_ratio": found[1], "bars": least,
-        "engines": {
-            n: {"p50_ms": c.p50 and 1000 * c.p50, "least_ms": 1000 * min(c.times, default=0) or None, "runs": len(c.times), "error": c.error, "message": c.message}
-            for n, c in cells.items()
-        },
+        "engines": {name: cell.record() for name, cell in cells.items()},
     })  # fmt: skip
     return found[0]
 
@@ -131,7 +140,7 @@ def mean_row(report, model, ratios, bars, names, threads):
         return
     bar = bars.mean if threads == 1 else 1.0
     mean = geometric_mean(ratios)
-    passed = report.judge(f"{model.name}, {threads} threads, geometric mean", mean, bar)
+    passed = report.judge(f"{model.name}, {threads_text(threads)}, geometric mean", mean, bar)
     empty = [""] * len(names)
     report.row([f"{model.name} mean", *empty, number(mean), "", f"{bar:g}", "", "pass" if passed else "FAIL"])
 
@@ -157,4 +166,8 @@ def compare(report, models, paths, names, settings, threads):
         for engine in engines.values():
             engine.close()
         mean_row(report, model, ratios, bars, names, threads)
-    report.end_table(f"Errors: against ORT, relative to the output's scale. Over {TOLERANCE:g}, in parentheses, a time does not count.")
+    if "selkie" in names and threads > 1 and not selkie_accepts("--threads"):
+        report.note("Selkie has no option --threads: it ran with one.")
+    report.end_table(
+        f"Errors: against ORT, relative to the output's scale; over {TOLERANCE:g}, times, in parentheses, do not count."
+    )

@@ -1,4 +1,4 @@
-"""A peer in a process of its own: worker.py ENGINE MODEL THREADS, which takes the commands of `selkie bench --worker`."""
+"""A peer in its own process: worker.py ENGINE MODEL THREADS takes the commands of `selkie bench --worker`."""
 
 import importlib.metadata
 import json
@@ -41,6 +41,7 @@ class OpenVino:
     package = "openvino"
 
     def __init__(self):
+        sys.modules["openvino_telemetry"] = None  # it would send reports, in a process that outlives this one
         import openvino
 
         self.module = openvino

@@ -1,4 +1,4 @@
-"""Models of full size, for comparisons of speed. Their ids are names, and `inputs(*sizes)` makes the inputs of a shape."""
+"""Models of full size, for comparisons of speed. Ids are names; `inputs(*sizes)` makes the inputs of a shape."""
 
 import json
 import struct
@@ -28,7 +28,7 @@ def calibrated(module, *example):
     """Sets the statistics of batch norms on one example, so that values stay of order 1.
 
     The norms only scale, all channels alike: a net of random weights maps all inputs to nearly the same values, and
-    taking away their mean, or scaling up channels that are almost 0, would leave little but rounding errors, made large.
+    taking away their mean, or scaling up channels that are almost 0, would leave rounding errors, made large.
     Biases, a tenth of the values' variance, keep deep nets from amplifying such errors; more of them, and the output
     hardly depends on the input."""
 
@@ -192,7 +192,9 @@ def matmul(inner, columns):
 
     def write(path):
         b = Builder()
-        b.write(path, [(b.op("MatMul", b.input("x", FLOAT, ["M", inner]), b.weight(inner, columns)), FLOAT, 2)], [rows(3)])
+        b.write(
+            path, [(b.op("MatMul", b.input("x", FLOAT, ["M", inner]), b.weight(inner, columns)), FLOAT, 2)], [rows(3)]
+        )
 
     return FullModel(f"matmul_{inner}", f"matmul M × {inner} × {columns}", write, rows)
 
@@ -205,8 +207,12 @@ MODELS = [
     FullModel("resnet50", "ResNet-50", net(ResNet50), pixels),
     FullModel("mobilenet_v2", "MobileNetV2", net(MobileNetV2), pixels),
     FullModel("yolox_s", "YOLOX-S", net(YoloX), pixels),
-    FullModel("ppocr_det", "PP-OCRv4 det", packaged(OCR, "assets/ch_PP-OCRv4_det_infer.onnx", lambda: [page(64, 64)]), page),
-    FullModel("ppocr_rec", "PP-OCRv4 rec", packaged(OCR, "assets/ch_PP-OCRv4_rec_infer.onnx", lambda: [line(64)]), line),
+    FullModel(
+        "ppocr_det", "PP-OCRv4 det", packaged(OCR, "assets/ch_PP-OCRv4_det_infer.onnx", lambda: [page(64, 64)]), page
+    ),
+    FullModel(
+        "ppocr_rec", "PP-OCRv4 rec", packaged(OCR, "assets/ch_PP-OCRv4_rec_infer.onnx", lambda: [line(64)]), line
+    ),
     FullModel("lstm", "LSTM 300→512", lstm, series),
     matmul(768, 768),
     matmul(3072, 768),

@@ -131,9 +131,7 @@ class YoloX(nn.Module):
             silu(2 * w, 4 * w, 3, 2), CrossStage(4 * w, 4 * w, 3, True),
         )  # fmt: skip
         self.dark4 = nn.Sequential(silu(4 * w, 8 * w, 3, 2), CrossStage(8 * w, 8 * w, 3, True))
-        self.dark5 = nn.Sequential(
-            silu(8 * w, 16 * w, 3, 2), PyramidPool(16 * w), CrossStage(16 * w, 16 * w, 1, False)
-        )
+        self.dark5 = nn.Sequential(silu(8 * w, 16 * w, 3, 2), PyramidPool(16 * w), CrossStage(16 * w, 16 * w, 1, False))
         self.reduce5, self.reduce4 = silu(16 * w, 8 * w, 1), silu(8 * w, 4 * w, 1)
         self.up = nn.Upsample(scale_factor=2, mode="nearest")
         self.top4, self.top3 = CrossStage(16 * w, 8 * w, 1, False), CrossStage(8 * w, 4 * w, 1, False)
