@@ -89,11 +89,18 @@ def measure(engines, refused, inputs, settings, budget):
     return cells
 
 
-def ratio(cells, peers):
-    """The fastest of these peers whose answer is right, over Selkie."""
+def ratio(cells, peers, figure=lambda cell: cell.p50):
+    """The fastest of these peers whose answer is right, over Selkie; None where there is no such figure."""
     own = cells.get("selkie")
-    times = [cells[p].p50 for p in peers if p in cells and cells[p].p50 and cells[p].right]
-    return min(times) / own.p50 if times and own and own.p50 and own.right else None
+    times = [figure(cells[p]) for p in peers if p in cells and cells[p].times and cells[p].right]
+    return min(times) / figure(own) if times and own and own.times and own.right else None
+
+
+def ratio_text(cells, peers):
+    """The ratio of medians, and in parentheses that of the least times, which other work on the machine disturbs less."""
+    if (middle := ratio(cells, peers)) is None:
+        return "–"
+    return f"{number(middle)} ({number(ratio(cells, peers, lambda cell: min(cell.times)))})"
 
 
 def cell_text(cell):
@@ -124,7 +131,7 @@ def shape_row(report, model, shape, cells, names, bars, threads):
     if "selkie" in names and "mnn" in cells and cells["mnn"].right and cells["mnn"].p50:
         verdicts.append(report.judge(f"{label}, MNN ÷ Selkie", found[1], least[1]))
     report.row([
-        f"{model.name} {shape}", *(cell_text(cells.get(n)) for n in names), number(found[0]), number(found[1]),
+        f"{model.name} {shape}", *(cell_text(cells.get(n)) for n in names), ratio_text(cells, best), ratio_text(cells, ["mnn"]),
         f"{least[0]:g} / {least[1]:g}", " ".join(error_text(cells.get(n)) for n in names if n != "ort"),
         "–" if not verdicts else "pass" if all(verdicts) else "FAIL",
     ])  # fmt: skip
@@ -151,7 +158,7 @@ def compare(report, models, paths, names, settings, threads):
     errors = "error of " + " ".join(TITLES[n] for n in names if n != "ort")
     best = "/".join(TITLES[n] for n in names if n in ("ort", "openvino", "torch"))
     report.table([
-        ("model", 28), *widths, (f"{best} ÷ Selkie", 8), ("MNN ÷ Selkie", 8), ("bars", 10), (errors, 12), ("", 4),
+        ("model", 28), *widths, (f"{best} ÷ Selkie", 13), ("MNN ÷ Selkie", 13), ("bars", 10), (errors, 12), ("", 4),
     ])  # fmt: skip
     for model in models:
         engines, refused = started(model, paths[model.id], names, settings, threads)
@@ -169,5 +176,6 @@ def compare(report, models, paths, names, settings, threads):
     if "selkie" in names and threads > 1 and not selkie_accepts("--threads"):
         report.note("Selkie has no option --threads: it ran with one.")
     report.end_table(
-        f"Errors: against ORT, relative to the output's scale; over {TOLERANCE:g}, times, in parentheses, do not count."
+        f"Errors: against ORT, relative to the output's scale; over {TOLERANCE:g}, times are in parentheses and do not count.",
+        "Ratios: of medians, which count, and in parentheses of the least times.",
     )
