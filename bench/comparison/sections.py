@@ -8,7 +8,7 @@ from zoo import full
 
 from . import costs, steady
 from .cases import CASES, is_product
-from .engines import ENGINES, ROOT
+from .engines import ENGINES, ROOT, SELKIE
 from .report import Report, head, progress
 from .worker import PEERS
 
@@ -72,6 +72,8 @@ def exported(models, report):
 def run(given):
     """The exit code: 1 if a bar is missed."""
     settings, report = Settings(given), Report()
+    if "selkie" in settings.engines and not os.access(SELKIE, os.X_OK):
+        raise SystemExit(f"there is no {SELKIE}; ./dev build release selkie kernels_bench makes it")
     models, paths = exported(chosen_models(given.models.split(",") if given.models else None), report)
     packages = [PEERS[name].package for name in settings.engines if name in PEERS]
     head(report, {name: importlib.metadata.version(name) for name in packages}, settings.threads)
