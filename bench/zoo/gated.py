@@ -43,9 +43,11 @@ def shortcut(cin, cout, stride):
     return nn.Sequential(nn.Conv2d(cin, cout, 1, stride, bias=False), nn.BatchNorm2d(cout))
 
 
-def stages(block, widths, depths, wrap):
-    """The blocks of a residual net in order, each made by wrap(branch, shortcut, input channels)."""
-    blocks, cin = [], widths[0]
+def stages(block, widths, depths, wrap, cin=None):
+    """The blocks of a residual net in order, each made by wrap(branch, shortcut, input channels).
+
+    `cin` is the width of the stem, that of the first stage unless given."""
+    blocks, cin = [], cin or widths[0]
     for level, (width, depth) in enumerate(zip(widths, depths)):
         for i in range(depth):
             stride = 2 if level > 0 and i == 0 else 1

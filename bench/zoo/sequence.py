@@ -59,9 +59,9 @@ def mask_bias(mask):
 
 
 class Bert(nn.Module):
-    def __init__(self, words=30522, width=768, heads=12, layers=12, pad=None):
+    def __init__(self, words=30522, width=768, heads=12, layers=12, pad=None, positions=514):
         super().__init__()
-        self.embed = Embedding(words, width, pad)
+        self.embed = Embedding(words, width, pad, positions)
         self.layers = nn.ModuleList(EncoderLayer(width, heads) for _ in range(layers))
         self.pool = nn.Linear(width, width)
 
@@ -224,6 +224,8 @@ class Gpt2(nn.Module):
         super().__init__()
         self.words, self.positions = nn.Embedding(words, width), nn.Embedding(most, width)
         self.layers, self.norm = nn.ModuleList(GptLayer(width, heads) for _ in range(layers)), nn.LayerNorm(width)
+        # With a bias the last product is exported as a Gemm of the embedding itself, not of a transposed copy of it.
+        self.register_buffer("no_bias", torch.zeros(words))
 
     def forward(self, ids, past_k, past_v):
         past = past_k.shape[3]
@@ -233,7 +235,8 @@ class Gpt2(nn.Module):
             x, k, v = layer(x, past_k[i], past_v[i])
             keys.append(k)
             values.append(v)
-        return self.norm(x[:, -1]) @ self.words.weight.t(), torch.stack(keys), torch.stack(values)
+        logits = F.linear(self.norm(x[:, -1]), self.words.weight, self.no_bias)
+        return logits, torch.stack(keys), torch.stack(values)
 
 
 class Greedy(nn.Module):

@@ -167,8 +167,9 @@ def suppress(boxes, scores, most=100, iou=0.45, score=0.25):
     return kept, boxes[image, box], scores[image, label, box]
 
 
-def conv(cin, cout, k=3, s=1):
-    return nn.Sequential(nn.Conv2d(cin, cout, k, s, k // 2, bias=False), nn.BatchNorm2d(cout), nn.ReLU())
+def conv(cin, cout, k=3, s=1, groups=1, activation=nn.ReLU):
+    body = nn.Conv2d(cin, cout, k, s, k // 2, groups=groups, bias=False)
+    return nn.Sequential(body, nn.BatchNorm2d(cout), activation())
 
 
 class Csp(nn.Module):

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/text.h"
+#include "bench_worker.h"
 #include "commands.h"
 #include "cpu_run.h"
 #include "inputs.h"
@@ -23,6 +24,7 @@ struct Options {
   double seconds = 1;
   uint64_t seed = 0;
   bool json = false;
+  bool worker = false;
 };
 
 struct Row {
@@ -185,7 +187,11 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--seconds", options->seconds, "Seconds per shape, without --repeat")->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs")->capture_default_str();
   command->add_flag("--json", options->json, "Machine-readable output");
-  command->callback([=, &action] { action = [=] { return bench(*options); }; });
+  command->add_flag("--worker", options->worker, "Take commands from standard input instead (see below)");
+  command->footer(worker_help);
+  command->callback([=, &action] {
+    action = [=] { return options->worker ? bench_worker(options->model, options->seed) : bench(*options); };
+  });
 }
 
 }  // namespace selkie::cli

@@ -1,0 +1,1 @@
+"""Selkie next to its peers: the parts of bench/compare.py."""

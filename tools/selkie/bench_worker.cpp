@@ -1,0 +1,128 @@
+#include "bench_worker.h"
+
+#include <charconv>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+
+#include "base/text.h"
+#include "commands.h"
+#include "cpu_run.h"
+#include "inputs.h"
+
+namespace selkie::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
+class Worker {
+ public:
+  Worker(std::string path, uint64_t seed) : path_(std::move(path)), random_(seed) {}
+
+  std::string answer(const std::string& line) {
+    size_t space = std::min(line.find(' '), line.size());
+    std::string command = line.substr(0, space);
+    std::string rest = line.substr(std::min(space + 1, line.size()));
+    if (command == "load") return load();
+    if (!model_) fail("'{}' comes before load", command);
+    if (command == "input") return input(rest);
+    if (command == "run") return run(rest);
+    if (command == "outputs") return write_outputs(rest);
+    if (command == "statistics") return statistics();
+    fail("there is no command '{}'", command);
+  }
+
+ private:
+  struct Parameter {
+    std::string name;
+    ir::Type type;
+  };
+
+  std::string load() {
+    Clock::time_point start = Clock::now();
+    std::shared_ptr<ir::Module> module = load_model(path_);
+    Clock::time_point loaded = Clock::now();
+    parameters_.clear();  // as the model declares them: passes rewrite them
+    for (const auto& p : module->main().body.parameters) parameters_.push_back({.name = p->name, .type = p->type});
+    inputs_.assign(parameters_.size(), HostValue());
+    model_ = std::make_unique<CpuRun>(std::move(module), false);
+    return fmt::format(R"({{"load_ms": {:.3f}, "compile_ms": {:.3f}, "kernels": {}, "host_calls": {}}})",
+                       milliseconds(loaded - start), milliseconds(Clock::now() - loaded), model_->built().kernels,
+                       model_->built().host_calls);
+  }
+
+  std::string input(const std::string& text) {
+    size_t equals = text.find('=');
+    if (equals == std::string::npos) fail("'{}' must be NAME=VALUE", text);
+    std::string name = text.substr(0, equals);
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i].name != name) continue;
+      inputs_[i] = make_input(text.substr(equals + 1), parameters_[i].type, random_);
+      return "{}";
+    }
+    fail("the model has no input '{}'", name);
+  }
+
+  std::string run(const std::string& text) {
+    int64_t count = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > 1'000'000)
+      fail("run takes a number of runs from 1 to a million, not '{}'", text);
+    std::string times;
+    for (int64_t i = 0; i < count; ++i) {
+      outputs_.clear();  // so that their memory can be used again, as a caller who is done with them would have it
+      Clock::time_point begin = Clock::now();
+      outputs_ = model_->run(inputs_);
+      auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin);
+      times += fmt::format("{}{}", i == 0 ? "" : ", ", time.count());
+    }
+    return fmt::format(R"({{"ns": [{}]}})", times);
+  }
+
+  std::string write_outputs(const std::string& folder) {
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      std::string path = fmt::format("{}/{}.npy", folder, i);
+      const Tensor& tensor = outputs_[i].tensor();
+      if (!has_npy_type(tensor.dtype())) fail("output {} has a type that .npy files do not have", i);
+      std::string bytes = to_npy(tensor);
+      std::ofstream out(path, std::ios::binary);
+      if (!out.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush()) fail("cannot write '{}'", path);
+    }
+    return fmt::format(R"({{"outputs": {}}})", outputs_.size());
+  }
+
+  std::string statistics() const {
+    const runtime::Statistics& s = model_->statistics();
+    return fmt::format(R"({{"arena_bytes": {}, "launches": {}, "host_calls": {}}})", s.arena_bytes, s.launches,
+                       s.host_calls);
+  }
+
+  std::string path_;
+  std::mt19937_64 random_;
+  std::vector<Parameter> parameters_;
+  std::vector<HostValue> inputs_, outputs_;
+  std::unique_ptr<CpuRun> model_;
+};
+
+}  // namespace
+
+int bench_worker(const std::string& model, uint64_t seed) {
+  Worker worker(model, seed);
+  fmt::print("{{}}\n");
+  std::fflush(stdout);
+  for (std::string line; std::getline(std::cin, line);) {
+    std::string answer;
+    try {
+      answer = worker.answer(line);
+    } catch (const Error& error) {
+      answer = fmt::format(R"({{"error": {}}})", json_quote(error.what()));
+    }
+    fmt::print("{}\n", answer);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace selkie::cli
