@@ -92,7 +92,7 @@ Value dequantized_element(const LowerContext& c, size_t i, const Index& at) {
 
 Value requantized(const LowerContext& c, Value x, size_t scale_operand, size_t zero_point) {
   kir::Builder& b = c.builder();
-  Value q = x / only_element(c, scale, DType::f64);
+  Value q = x / only_element(c, scale_operand, DType::f64);
   Value zero = c.has(zero_point) ? only_element(c, zero_point, DType::f64) : b.number(DType::f64, 0);
   Value y = select(is_nan(q), zero, unary(kir::Op::round, q) + zero);
   double low = c.result_dtype() == DType::i8 ? -128 : 0;
