@@ -28,8 +28,9 @@ runtime::HostFunction host_function(std::shared_ptr<const ir::Module> module, co
   };
 }
 
-runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels) {
-  return [kernels = std::make_shared<std::vector<kir::Kernel>>(std::move(kernels))](
+// Kernels speak of the module's symbols.
+runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels, std::shared_ptr<const ir::Module> module) {
+  return [kernels = std::make_shared<std::vector<kir::Kernel>>(std::move(kernels)), module = std::move(module)](
              uint32_t kernel, std::span<const runtime::CheckedBuffer> buffers, std::span<const int64_t> sizes,
              std::span<const int64_t> ranges) {
     std::vector<kir::BufferView> views;
@@ -68,7 +69,7 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   for (const compiler::HostNode& host : compiled.host_nodes)
     executable->host_functions.push_back(host_function(module, host));
   if (options.check_kernels)
-    executable->interpreter = interpreter(std::move(compiled.kernels));
+    executable->interpreter = interpreter(std::move(compiled.kernels), module);
   else
     load_code(compiled.kernels, options.threads, *executable);
   executable->program = std::move(compiled.program);

@@ -21,6 +21,7 @@ struct Options {
   std::vector<std::string> inputs;
   std::string sweep;
   int repeat = 0;
+  int threads = 0;
   double seconds = 1;
   uint64_t seed = 0;
   bool json = false;
@@ -137,7 +138,7 @@ int bench(const Options& options) {
     inputs.push_back(make_inputs(given, module->main(), options.seed));
   }
   start = Clock::now();
-  CpuRun model(module, false);
+  CpuRun model(module, false, options.threads);
   double compile_ms = milliseconds_since(start);
   std::vector<Row> rows;
   bool progress = isatty(STDERR_FILENO) != 0;
@@ -184,13 +185,17 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--sweep", options->sweep, "Sizes to measure at: 'S=8..384:7' or 'S=8,16,100'");
   command->add_option("--repeat", options->repeat, "Runs per shape (default: as many as a second has, at least 5)")
       ->check(CLI::PositiveNumber);
+  command->add_option("--threads", options->threads, "Threads that share a kernel (default: all cores)")
+      ->check(CLI::Range(1, 1024));
   command->add_option("--seconds", options->seconds, "Seconds per shape, without --repeat")->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs")->capture_default_str();
   command->add_flag("--json", options->json, "Machine-readable output");
   command->add_flag("--worker", options->worker, "Take commands from standard input instead (see below)");
   command->footer(worker_help);
   command->callback([=, &action] {
-    action = [=] { return options->worker ? bench_worker(options->model, options->seed) : bench(*options); };
+    action = [=] {
+      return options->worker ? bench_worker(options->model, options->seed, options->threads) : bench(*options);
+    };
   });
 }
 

@@ -19,7 +19,7 @@ double milliseconds(Clock::duration time) { return std::chrono::duration<double,
 
 class Worker {
  public:
-  Worker(std::string path, uint64_t seed) : path_(std::move(path)), random_(seed) {}
+  Worker(std::string path, uint64_t seed, int threads) : path_(std::move(path)), random_(seed), threads_(threads) {}
 
   std::string answer(const std::string& line) {
     size_t space = std::min(line.find(' '), line.size());
@@ -47,7 +47,7 @@ class Worker {
     parameters_.clear();  // as the model declares them: passes rewrite them
     for (const auto& p : module->main().body.parameters) parameters_.push_back({.name = p->name, .type = p->type});
     inputs_.assign(parameters_.size(), HostValue());
-    model_ = std::make_unique<CpuRun>(std::move(module), false);
+    model_ = std::make_unique<CpuRun>(std::move(module), false, threads_);
     return fmt::format(R"({{"load_ms": {:.3f}, "compile_ms": {:.3f}, "kernels": {}, "host_calls": {}}})",
                        milliseconds(loaded - start), milliseconds(Clock::now() - loaded), model_->built().kernels,
                        model_->built().host_calls);
@@ -101,6 +101,7 @@ class Worker {
 
   std::string path_;
   std::mt19937_64 random_;
+  int threads_;
   std::vector<Parameter> parameters_;
   std::vector<HostValue> inputs_, outputs_;
   std::unique_ptr<CpuRun> model_;
@@ -108,8 +109,8 @@ class Worker {
 
 }  // namespace
 
-int bench_worker(const std::string& model, uint64_t seed) {
-  Worker worker(model, seed);
+int bench_worker(const std::string& model, uint64_t seed, int threads) {
+  Worker worker(model, seed, threads);
   fmt::print("{{}}\n");
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {

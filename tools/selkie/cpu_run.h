@@ -7,8 +7,8 @@ namespace selkie::cli {
 
 class CpuRun {
  public:
-  // Checked: kernels are interpreted, with every access checked.
-  CpuRun(std::shared_ptr<ir::Module> module, bool checked);
+  // Checked: kernels are interpreted, with every access checked. Threads: 0 is as many as there are cores.
+  CpuRun(std::shared_ptr<ir::Module> module, bool checked, int threads = 0);
 
   std::vector<HostValue> run(std::vector<HostValue> inputs);
   const driver::Built& built() const { return built_; }

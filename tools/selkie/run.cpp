@@ -24,6 +24,7 @@ struct Options {
   std::string output;
   std::string target = "ref";
   uint64_t seed = 0;
+  int threads = 0;
   int64_t memory_limit = 0;
   int64_t trip_limit = ir::RunLimits{}.loop_trips;
   bool path = false;
@@ -119,7 +120,7 @@ int run(const Options& options) {
   std::vector<HostValue> outputs;
   std::string how_it_ran = "reference evaluator";
   if (options.target != "ref") {
-    CpuRun compiled(module, options.target == "cpu-checked");
+    CpuRun compiled(module, options.target == "cpu-checked", options.threads);
     double compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     start = std::chrono::steady_clock::now();
     outputs = compiled.run(std::move(inputs));
@@ -164,6 +165,8 @@ void add_run(CLI::App& app, Action& action) {
                    "ref, cpu, or cpu-checked: kernels interpreted with every access checked")
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs and random operators")->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads that share a kernel, on cpu (default: all cores)")
+      ->check(CLI::Range(1, 1024));
   command->add_option("--memory-limit", options->memory_limit,
                       "Bytes that tensors may hold together (default: four fifths of the machine's)");
   command->add_option("--trip-limit", options->trip_limit, "Trips that one loop may run");
