@@ -17,7 +17,9 @@ struct Match {
   Value* query = nullptr;
   Value* key_transposed = nullptr;
   Value* value = nullptr;
-  Value* mask = nullptr;  // added to scaled scores
+  Value* mask = nullptr;
+  double mask_scale = 1;              // of a mask that is added
+  std::optional<float> masked_score;  // of one of booleans
   double scale = 1;
 };
 
@@ -98,22 +100,23 @@ class Matcher {
     return true;
   }
 
-  // The scores before a scaling or a mask, which it takes into the match; null if the step is neither. What is scaled
-  // after a mask was added has no such form.
+  // The scores before a scaling or a mask, which it takes into the match; null if the step is neither.
   const Value* before(const Node& step, const ir::SymDims& dims, Match& match) const {
     std::string_view op = step.op->name;
-    bool may_mask = match.mask == nullptr && match.scale == 1;
-    if (op == "where" && may_mask && number(step.operands[2]) == -std::numeric_limits<double>::infinity() &&
-        is_mask(*step.operands[0], DType::boolean, dims)) {
+    if (op == "where") {
+      std::optional<double> otherwise = number(step.operands[2]);
+      if (match.mask != nullptr || !otherwise || !is_mask(*step.operands[0], DType::boolean, dims)) return nullptr;
       match.mask = step.operands[0];
+      match.masked_score = static_cast<float>(*otherwise * match.scale);  // as what is scaled after it
       return step.operands[1];
     }
     for (size_t i : {0, 1}) {
       if (op != "add" && op != "mul" && (op != "div" || i == 1)) return nullptr;
       Value* other = step.operands[1 - i];
       if (op == "add") {
-        if (!may_mask || !is_mask(*other, DType::f32, dims)) continue;
+        if (match.mask != nullptr || !is_mask(*other, DType::f32, dims)) continue;
         match.mask = other;
+        match.mask_scale = match.scale;
         return step.operands[i];
       }
       std::optional<double> factor = number(other);
@@ -141,23 +144,40 @@ std::unique_ptr<Node> transposition(Value* keys, const ir::Type& type) {
   return node;
 }
 
-bool fuse(const analysis::Rdp& rdp, ir::Region& region) {
+// A mask that is scaled with the scores it was added to.
+std::unique_ptr<Node> scaled(ir::Module& module, Value* mask, double scale) {
+  auto node = std::make_unique<Node>();
+  std::vector<float> number{static_cast<float>(scale)};
+  node->op = ops::op_set().find("mul");
+  node->operands = {mask, module.add_constant("scale", Tensor::from<float>(DType::f32, {}, number))};
+  node->add_result(mask->name);
+  return node;
+}
+
+bool fuse(ir::Module& module, const analysis::Rdp& rdp, ir::Region& region) {
   if (rdp.region(region).entry != analysis::Entry::possible) return false;
   bool changed = false;
   Matcher matcher(rdp, region);
   for (size_t i = 0; i < region.nodes.size(); ++i) {
     Node& node = *region.nodes[i];
-    for (auto& inner : node.regions) changed = fuse(rdp, *inner) || changed;
+    for (auto& inner : node.regions) changed = fuse(module, rdp, *inner) || changed;
     std::optional<Match> match = matcher.match(node);
     if (!match) continue;
-    std::unique_ptr<Node> keys = transposition(match->key_transposed, rdp.known(*match->key_transposed).type);
-    keys->source = node.source;
+    auto insert = [&](std::unique_ptr<Node> before) {
+      before->source = node.source;
+      Value* result = before->results[0].get();
+      region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(i++), std::move(before));
+      return result;
+    };
+    Value* keys = insert(transposition(match->key_transposed, rdp.known(*match->key_transposed).type));
+    if (match->mask != nullptr && match->mask_scale != 1)
+      match->mask = insert(scaled(module, match->mask, match->mask_scale));
     node.op = ops::op_set().find("attention");
-    node.operands = {match->query, keys->results[0].get(), match->value};
+    node.operands = {match->query, keys, match->value};
     if (match->mask != nullptr) node.operands.push_back(match->mask);
     node.attrs.set("scale", static_cast<float>(match->scale));
-    region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(i), std::move(keys));
-    ++i;
+    bool is_infinite = match->masked_score == -std::numeric_limits<float>::infinity();
+    if (match->masked_score && !is_infinite) node.attrs.set("masked_score", *match->masked_score);
     changed = true;
   }
   return changed;
@@ -168,7 +188,7 @@ bool fuse(const analysis::Rdp& rdp, ir::Region& region) {
 // matmul(softmax(add(mul(matmul(q, transpose(k)), c), mask)), v) => attention(q, k, v, mask) {scale = c}
 bool fuse_attention(ir::Module& module) {
   analysis::Rdp rdp(module);
-  return fuse(rdp, module.main().body);
+  return fuse(module, rdp, module.main().body);
 }
 
 }  // namespace selkie::passes
