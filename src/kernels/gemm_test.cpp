@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "kernels/test_support.h"
 
@@ -129,6 +131,44 @@ TEST(Gemm, OperandForms) {
                    .bias = (form & 8) != 0,
                    .side = k % 2 ? Guarded::Side::begin : Guarded::Side::end},
                   random);
+}
+
+// Classifiers of equal weights must give equal scores, wherever a class stands.
+TEST(Gemm, EqualColumnsGiveEqualResults) {
+  for (Isa isa : usable_isas()) {
+    const KernelTable& kernels = table(isa);
+    for (int64_t m : {1, 2, 7})
+      for (int threads : {1, 3}) {
+        int64_t n = 1000;
+        int64_t k = 777;
+        Random random(3);
+        Guarded a(m * k, random);
+        Guarded column(k, random);
+        std::vector<float> b(static_cast<size_t>(k * n));
+        for (int64_t d = 0; d < k; ++d) std::fill_n(b.begin() + static_cast<std::ptrdiff_t>(d * n), n, column[d]);
+        std::vector<float> packed(packed_b_elements(kernels, k, n));
+        pack_b(kernels, b.data(), n, 1, k, n, packed.data());
+        std::vector<float> c(static_cast<size_t>(m * n));
+        Gemm gemm{.m = m,
+                  .n = n,
+                  .k = k,
+                  .a = &a[0],
+                  .a_row_stride = k,
+                  .packed_b = packed.data(),
+                  .c = c.data(),
+                  .c_row_stride = n,
+                  .epilogue = {}};
+        GemmPlan plan = plan_gemm(kernels, gemm, threads);
+        std::vector<float> scratch(plan.scratch_bytes / sizeof(float) + 32);
+        void* aligned = scratch.data();
+        size_t room = scratch.size() * sizeof(float);
+        std::align(64, plan.scratch_bytes, aligned, room);
+        run_gemm(kernels, gemm, plan, 0, plan.tasks(), aligned);
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 1; j < n; ++j)
+            ASSERT_EQ(c[static_cast<size_t>(i * n + j)], c[static_cast<size_t>(i * n)]) << kernels.name << " " << j;
+      }
+  }
 }
 
 TEST(Gemm, TasksCoverTheOutputOnce) {
