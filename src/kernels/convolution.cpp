@@ -138,18 +138,23 @@ class Rows {
 
   // Windows of `count` output pixels side by side, the first at `at`.
   void find_line(int64_t image, const std::array<int64_t, 3>& at, int64_t count, Window* windows) const {
-    Window window{.origin = convolution_.input + image * strides_[0] * shape_.input[0], .begin = {}, .inside = true};
+    const float* origin = convolution_.input + image * strides_[0] * shape_.input[0];
+    std::array<int64_t, 3> begin;
     for (size_t axis = 0; axis < 3; ++axis) {
-      window.begin[axis] = at[axis] * shape_.stride[axis] - shape_.pad[axis];
-      window.origin += window.begin[axis] * strides_[axis];
-      if (axis < 2) window.inside = window.inside && is_inside(window.begin[axis], axis);
+      begin[axis] = at[axis] * shape_.stride[axis] - shape_.pad[axis];
+      origin += begin[axis] * strides_[axis];
     }
-    bool line_inside = window.inside;
+    bool line_inside = is_inside(begin[0], 0) && is_inside(begin[1], 1);
+    // Fields one by one: a whole window copied in vectors would wait for the one field that has just been stored.
+    int64_t pixel = begin[2];
     for (int64_t i = 0; i < count; ++i) {
-      window.inside = line_inside && is_inside(window.begin[2], 2);
-      windows[i] = window;
-      window.begin[2] += shape_.stride[2];
-      window.origin += shape_.stride[2] * strides_[2];
+      windows[i].origin = origin;
+      windows[i].begin[0] = begin[0];
+      windows[i].begin[1] = begin[1];
+      windows[i].begin[2] = pixel;
+      windows[i].inside = line_inside && is_inside(pixel, 2);
+      pixel += shape_.stride[2];
+      origin += shape_.stride[2] * strides_[2];
     }
   }
 
