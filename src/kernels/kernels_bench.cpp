@@ -68,7 +68,9 @@ class SeparateAttention {
       float maximum = -1e30f;
       float sum = 0;
       float* scores = scores_.data() + row * score_stride_;
-      table_.softmax_row({.scores = scores,
+      table_.softmax_row({.scale = attention_.scale,
+                          .complete = false,
+                          .scores = scores,
                           .columns = attention_.keys,
                           .width = 0,
                           .added = nullptr,

@@ -104,6 +104,8 @@ enum class Function { exp_of_negative, sigmoid, tanh, relu };
 // One row of scores joins the row's running softmax: each score becomes exp(score - largest so far), and what the row
 // has summed up before is scaled to that largest.
 struct SoftmaxRowArguments {
+  float scale;             // of scores, before masks are added
+  bool complete;           // nothing was or will be summed up but these scores: they are divided by their sum
   float* scores;           // room for `width` floats, rounded up to a vector
   int64_t columns;         // at least 1
   int64_t width;           // scores from `columns` to here are made 0
