@@ -13,6 +13,7 @@ namespace selkie::kernels {
 namespace {
 
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 int64_t group_of(const Attention& attention) { return attention.heads / std::max<int64_t>(1, attention.key_heads); }
 
@@ -20,7 +21,7 @@ struct AttentionScratch {
   int64_t query_stride;
   int64_t score_stride;
   int64_t output_stride;
-  float* queries;  // scaled, rows padded with zeros
+  float* queries;  // of the few that read keys where they are: scaled, rows padded with zeros
   float* scores;
   float* outputs;  // sums of the keys seen so far
   float* maxima;
@@ -39,7 +40,7 @@ struct AttentionScratch {
         output_stride(round_up(attention.columns, table.tile_columns)) {
     Scratch scratch(base);
     int64_t rows = plan.rows_of_block;
-    queries = scratch.take<float>(rows * query_stride);
+    queries = scratch.take<float>(plan.direct ? rows * query_stride : 0);
     scores = scratch.take<float>(plan.rows_of_scores * score_stride);
     outputs = scratch.take<float>(rows * output_stride);
     maxima = scratch.take<float>(rows);
@@ -92,53 +93,74 @@ class RowBlock {
         attention_(attention),
         plan_(plan),
         scratch_(scratch),
+        group_(group_of(attention)),
         batch_(unit / plan.row_blocks / attention.key_heads),
         key_head_(unit / plan.row_blocks % attention.key_heads),
         begin_(unit % plan.row_blocks * plan.rows_of_block),
-        rows_(std::min(plan.rows_of_block, group_of(attention) * attention.queries - begin_)),
+        rows_(std::min(plan.rows_of_block, group_ * attention.queries - begin_)),
         key_(attention.key + batch_ * attention.key_strides.batch + key_head_ * attention.key_strides.head),
         value_(attention.value + batch_ * attention.value_strides.batch + key_head_ * attention.value_strides.head),
         added_(attention.added, attention.added_strides, scratch.added),
         allowed_(attention.allowed, attention.allowed_strides, scratch.allowed) {}
 
   void run() {
-    int64_t seen = 0;
-    for (int64_t row = 0; row < rows_; ++row) seen = std::max(seen, seen_keys(row));
-    take_queries();
+    int64_t seen = seen_by(0, rows_);
+    if (seen == 0) return write_nothing();
+    complete_ = group_ == 1 && !plan_.direct && seen <= plan_.keys_of_block;
+    if (plan_.direct) scale_queries();
+    if (!complete_) {
+      std::fill(scratch_.maxima, scratch_.maxima + rows_, minus_infinity);
+      std::fill(scratch_.sums, scratch_.sums + rows_, 0.0f);
+    }
     for (int64_t key = 0; key < seen; key += plan_.keys_of_block) {
       int64_t keys = std::min(plan_.keys_of_block, seen - key);
       plan_.direct ? add_keys_directly(key, keys) : add_keys(key, keys);
     }
-    write_outputs(seen);
+    if (!complete_) write_outputs();
   }
 
  private:
-  int64_t head(int64_t row) const { return key_head_ * group_of(attention_) + (begin_ + row) / attention_.queries; }
-  int64_t query(int64_t row) const { return (begin_ + row) % attention_.queries; }
+  // Most often every head has its own keys, and a division would take longer than a row's copy.
+  int64_t head(int64_t row) const {
+    return group_ == 1 ? key_head_ : key_head_ * group_ + (begin_ + row) / attention_.queries;
+  }
+  int64_t query(int64_t row) const { return group_ == 1 ? begin_ + row : (begin_ + row) % attention_.queries; }
   int64_t seen_keys(int64_t row) const {
     if (!attention_.causal) return attention_.keys;
     return std::clamp<int64_t>(query(row) + attention_.causal_offset + 1, 0, attention_.keys);
   }
+  int64_t seen_by(int64_t begin, int64_t end) const {
+    if (!attention_.causal) return attention_.keys;
+    int64_t seen = 0;
+    for (int64_t row = begin; row < end; ++row) seen = std::max(seen, seen_keys(row));
+    return seen;
+  }
   // Scores of some rows are held at a time, see rows_of_scores.
-  float* scores(int64_t row) const { return scratch_.scores + row % plan_.rows_of_scores * scratch_.score_stride; }
-  float* output(int64_t row) const { return scratch_.outputs + row * scratch_.output_stride; }
-
-  void take_queries() {
+  float* scores(int64_t row) const { return scratch_.scores + (row - scores_begin_) * scratch_.score_stride; }
+  float* sums(int64_t row) const { return scratch_.outputs + row * scratch_.output_stride; }
+  const float* query_row(int64_t row) const {
     const HeadStrides& strides = attention_.query_strides;
+    return attention_.query + batch_ * strides.batch + head(row) * strides.head + query(row) * strides.row;
+  }
+  float* output_row(int64_t row) const {
+    const HeadStrides& strides = attention_.output_strides;
+    return attention_.output + batch_ * strides.batch + head(row) * strides.head + query(row) * strides.row;
+  }
+
+  void scale_queries() {
     for (int64_t row = 0; row < rows_; ++row) {
       float* to = scratch_.queries + row * scratch_.query_stride;
-      const float* from = attention_.query + batch_ * strides.batch + head(row) * strides.head;
-      table_.scale_row(from + query(row) * strides.row, attention_.depth, attention_.scale, to);
+      table_.scale_row(query_row(row), attention_.depth, attention_.scale, to);
       std::fill(to + attention_.depth, to + scratch_.query_stride, 0.0f);
-      scratch_.maxima[row] = minus_infinity;
-      scratch_.sums[row] = 0;
     }
   }
 
   // The scores of the row's first `columns` keys of the block become weights, those of other keys up to `width` 0.
   void soften(int64_t row, int64_t key, int64_t columns, int64_t width) {
-    if (columns <= 0) return std::fill(scores(row), scores(row) + width, 0.0f);
-    table_.softmax_row({.scores = scores(row),
+    if (columns <= 0) return std::fill(scores(row), scores(row) + width, complete_ ? not_a_number : 0.0f);
+    table_.softmax_row({.scale = plan_.direct ? 1.0f : attention_.scale,
+                        .complete = complete_,
+                        .scores = scores(row),
                         .columns = columns,
                         .width = width,
                         .added = added_.at(batch_, head(row), query(row), key, columns),
@@ -146,7 +168,7 @@ class RowBlock {
                         .refused = attention_.refused,
                         .maximum = scratch_.maxima + row,
                         .sum = scratch_.sums + row,
-                        .output = output(row),
+                        .output = sums(row),
                         .output_columns = attention_.columns});
   }
 
@@ -166,7 +188,7 @@ class RowBlock {
                             .value_stride = attention_.value_strides.row,
                             .rows = std::max<int64_t>(columns, 0),
                             .columns = attention_.columns,
-                            .output = output(row),
+                            .output = sums(row),
                             .accumulate = key > 0});
     }
   }
@@ -187,11 +209,11 @@ class RowBlock {
   }
 
   void add_keys_to_rows(int64_t begin, int64_t end, int64_t key, int64_t keys) {
-    int64_t seen = 0;
-    for (int64_t row = begin; row < end; ++row) seen = std::max(seen, seen_keys(row));
+    int64_t seen = seen_by(begin, end);
     int64_t width = table_.tile_columns;
-    auto query_row = [&](int64_t row, int64_t) { return scratch_.queries + (begin + row) * scratch_.query_stride; };
-    fill_pointers(table_, end - begin, 1, query_row, scratch_.query_rows);
+    scores_begin_ = begin;
+    fill_pointers(
+        table_, end - begin, 1, [&](int64_t row, int64_t) { return query_row(begin + row); }, scratch_.query_rows);
     fill_pointers(
         table_, end - begin, 1, [&](int64_t row, int64_t) { return scores(begin + row); }, scratch_.score_rows);
     Panels keys_packed{.base = scratch_.key_panels, .panel_stride = attention_.depth * width, .depth_stride = width};
@@ -214,22 +236,21 @@ class RowBlock {
                             .pointers = scratch_.score_rows,
                             .depth = keys,
                             .b = values,
-                            .c = output(begin),
-                            .c_stride = scratch_.output_stride,
-                            .column_end = scratch_.output_stride,
+                            .c = complete_ ? output_row(begin) : sums(begin),
+                            .c_stride = complete_ ? attention_.output_strides.row : scratch_.output_stride,
+                            .column_end = complete_ ? attention_.columns : scratch_.output_stride,
                             .accumulate = key > 0});
   }
 
-  void write_outputs(int64_t seen) {
-    const HeadStrides& strides = attention_.output_strides;
+  void write_outputs() {
+    for (int64_t row = 0; row < rows_; ++row)
+      table_.scale_row(sums(row), attention_.columns, 1.0f / scratch_.sums[row], output_row(row));
+  }
+
+  void write_nothing() {
     for (int64_t row = 0; row < rows_; ++row) {
-      float* to = attention_.output + batch_ * strides.batch + head(row) * strides.head + query(row) * strides.row;
-      if (seen == 0) {
-        float nothing = attention_.keys == 0 ? 0.0f : std::numeric_limits<float>::quiet_NaN();
-        std::fill(to, to + attention_.columns, nothing);
-      } else {
-        table_.scale_row(output(row), attention_.columns, 1.0f / scratch_.sums[row], to);
-      }
+      float* to = output_row(row);
+      std::fill(to, to + attention_.columns, attention_.keys == 0 ? 0.0f : not_a_number);
     }
   }
 
@@ -237,6 +258,7 @@ class RowBlock {
   const Attention& attention_;
   const AttentionPlan& plan_;
   const AttentionScratch& scratch_;
+  int64_t group_;
   int64_t batch_;
   int64_t key_head_;
   int64_t begin_;
@@ -245,6 +267,8 @@ class RowBlock {
   const float* value_;
   MaskRow<float> added_;
   MaskRow<uint8_t> allowed_;
+  bool complete_ = false;  // scores of all keys are held at one time: outputs are written at once
+  int64_t scores_begin_ = 0;
 };
 
 // Packing keys for the register tiles costs as much as a few queries do.

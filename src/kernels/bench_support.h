@@ -2,10 +2,13 @@
 // and the roofs of one core (FMA rate, read bandwidth) that the kernels are held against.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -74,11 +77,42 @@ std::pair<double, double> best_of_stages(int64_t stages, Function function, doub
   return {best[0], std::accumulate(best.begin() + 1, best.end(), 0.0)};
 }
 
+// Memory aligned to cache lines.
+class Aligned {
+ public:
+  explicit Aligned(size_t floats) : values_(floats + 16) {}
+  explicit Aligned(const std::vector<float>& values) : Aligned(values.size()) {
+    std::copy(values.begin(), values.end(), data());
+  }
+  float* data() { return values_.data() + (64 - reinterpret_cast<uintptr_t>(values_.data()) % 64) / 4 % 16; }
+
+ private:
+  std::vector<float> values_;
+};
+
 std::vector<float> random_floats(int64_t count, uint32_t seed);
 
 // GFLOP/s of independent multiply-adds in registers.
 double fma_roof(Isa isa);
 // GB/s of reading `bytes` again and again.
 double read_roof(Isa isa, int64_t bytes);
+
+struct Bench {
+  const KernelTable& table;
+  double roof;
+
+  void report(const std::string& name, double flops, double bytes, double seconds) const {
+    double rate = flops / seconds * 1e-9;
+    fmt::print("{:36} {:10.1f} us {:8.1f} GFLOP/s {:5.1f} % of FMA roof {:7.1f} GB/s\n", name, seconds * 1e6, rate,
+               100 * rate / roof, bytes / seconds * 1e-9);
+    std::fflush(stdout);
+  }
+};
+
+// Sections of kernels_bench that have a file of their own.
+void convolutions(const Bench& bench);
+void stems(const Bench& bench);
+void depthwises(const Bench& bench);
+void winograds(const Bench& bench);
 
 }  // namespace selkie::kernels::bench

@@ -1,6 +1,7 @@
 // Pointers from output pixels and taps to input channels, and the tasks that multiply by them.
 #include "kernels/convolution.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/block.h"
@@ -30,8 +31,7 @@ bool is_plain_product(const ConvolutionShape& shape) {
 
 // Where the window of one output pixel begins; outside the input where there are pads.
 struct Window {
-  int64_t offset;  // in floats from the image's first
-  const float* image;
+  const float* origin;
   std::array<int64_t, 3> begin;
   bool inside;  // every tap reads the input
 };
@@ -40,7 +40,8 @@ struct ConvolutionScratch {
   const float** pointers;
   Window* windows;
   float* zeros;
-  float* borders;  // copies of joined taps that cross a border
+  float* borders;    // copies of joined taps that cross a border
+  int64_t* offsets;  // of taps from a window's first, in floats
   size_t bytes;
 
   ConvolutionScratch(const Convolution& convolution, const ConvolutionPlan& plan, void* base) {
@@ -51,6 +52,7 @@ struct ConvolutionScratch {
     int64_t channels = shape.input_channels / shape.groups;
     zeros = scratch.take<float>(plan.joined ? shape.kernel[2] * channels : channels);
     borders = scratch.take<float>(plan.joined ? plan.rows_of_task * shape.taps() * channels : 0);
+    offsets = scratch.take<int64_t>(shape.taps());
     bytes = scratch.used();
   }
 };
@@ -91,60 +93,68 @@ class Rows {
   // Pointers to single taps.
   void fill(int64_t rows, int64_t group) {
     int64_t first = group * channels_;
-    std::array<int64_t, 3> kernel = {0, 0, 0};
-    int64_t last_tap = 0;
-    int64_t offset = first;
-    auto row = [&](int64_t r, int64_t tap) -> const float* {
-      if (tap != last_tap) {
-        kernel = next_tap(kernel);
-        offset = first + tap_offset(kernel);
-        last_tap = tap;
-      }
-      const Window& window = scratch_.windows[r];
-      if (!window.inside && !reads_input(window, kernel, 3)) return scratch_.zeros;
-      return window.image + window.offset + offset;
+    auto crossing = [&](const Window& window, int64_t tap) -> const float* {
+      return reads_input(window, kernel_of(tap), 3) ? window.origin + scratch_.offsets[tap] : scratch_.zeros;
     };
-    fill_pointers(table_, rows, shape_.taps(), row, scratch_.pointers);
+    for (int64_t tap = 0; tap < shape_.taps(); ++tap) scratch_.offsets[tap] = first + tap_offset(kernel_of(tap));
+    fill_windows(rows, shape_.taps(), crossing);
   }
 
   // Pointers to kernel rows, whose taps are read as one.
   void fill_joined(int64_t rows) {
     float* border = scratch_.borders;
-    std::array<int64_t, 3> kernel = {0, 0, 0};
-    int64_t last_tap = 0;
-    int64_t offset = 0;
-    auto row = [&](int64_t r, int64_t tap) -> const float* {
-      if (tap != last_tap) {
-        kernel = {tap / shape_.kernel[1], tap % shape_.kernel[1], 0};
-        offset = tap_offset(kernel);
-        last_tap = tap;
-      }
-      const Window& window = scratch_.windows[r];
-      if (!window.inside && !reads_input(window, kernel, 2)) return scratch_.zeros;
-      if (window.inside || is_inside(window.begin[2], 2)) return window.image + window.offset + offset;
+    int64_t taps = shape_.kernel[0] * shape_.kernel[1];
+    auto crossing = [&](const Window& window, int64_t tap) -> const float* {
+      std::array<int64_t, 3> kernel = kernel_of(tap * shape_.kernel[2]);
+      if (!reads_input(window, kernel, 2)) return scratch_.zeros;
+      if (is_inside(window.begin[2], 2)) return window.origin + scratch_.offsets[tap];
       const float* copied = border;
       border = copy_border(window, kernel, border);
       return copied;
     };
-    fill_pointers(table_, rows, shape_.kernel[0] * shape_.kernel[1], row, scratch_.pointers);
+    for (int64_t tap = 0; tap < taps; ++tap) scratch_.offsets[tap] = tap_offset(kernel_of(tap * shape_.kernel[2]));
+    fill_windows(rows, taps, crossing);
   }
 
  private:
+  // Pointers of all windows and taps as multiply_block reads them; `crossing` gives those of tiles at a border.
+  template <class Crossing>
+  void fill_windows(int64_t rows, int64_t taps, Crossing crossing) {
+    const float** to = scratch_.pointers;
+    const Window* window = scratch_.windows;
+    RowTiles tiles(table_, rows);
+    for (int64_t tile = 0; tile < tiles.count; ++tile) {
+      int64_t count = tiles.rows_of(tile);
+      bool inside = std::all_of(window, window + count, [](const Window& w) { return w.inside; });
+      for (int64_t tap = 0; tap < taps; ++tap, to += count) {
+        if (inside)
+          for (int64_t r = 0; r < count; ++r) to[r] = window[r].origin + scratch_.offsets[tap];
+        else
+          for (int64_t r = 0; r < count; ++r) to[r] = crossing(window[r], tap);
+      }
+      window += count;
+    }
+  }
+
   // Windows of `count` output pixels side by side, the first at `at`.
   void find_line(int64_t image, const std::array<int64_t, 3>& at, int64_t count, Window* windows) const {
-    Window window{
-        .offset = 0, .image = convolution_.input + image * strides_[0] * shape_.input[0], .begin = {}, .inside = true};
+    const float* origin = convolution_.input + image * strides_[0] * shape_.input[0];
+    std::array<int64_t, 3> begin;
     for (size_t axis = 0; axis < 3; ++axis) {
-      window.begin[axis] = at[axis] * shape_.stride[axis] - shape_.pad[axis];
-      window.offset += window.begin[axis] * strides_[axis];
-      if (axis < 2) window.inside = window.inside && is_inside(window.begin[axis], axis);
+      begin[axis] = at[axis] * shape_.stride[axis] - shape_.pad[axis];
+      origin += begin[axis] * strides_[axis];
     }
-    bool line_inside = window.inside;
+    bool line_inside = is_inside(begin[0], 0) && is_inside(begin[1], 1);
+    // Fields one by one: a whole window copied in vectors would wait for the one field that has just been stored.
+    int64_t pixel = begin[2];
     for (int64_t i = 0; i < count; ++i) {
-      window.inside = line_inside && is_inside(window.begin[2], 2);
-      windows[i] = window;
-      window.begin[2] += shape_.stride[2];
-      window.offset += shape_.stride[2] * strides_[2];
+      windows[i].origin = origin;
+      windows[i].begin[0] = begin[0];
+      windows[i].begin[1] = begin[1];
+      windows[i].begin[2] = pixel;
+      windows[i].inside = line_inside && is_inside(pixel, 2);
+      pixel += shape_.stride[2];
+      origin += shape_.stride[2] * strides_[2];
     }
   }
 
@@ -152,13 +162,9 @@ class Rows {
     return begin >= 0 && begin + (shape_.kernel[axis] - 1) * shape_.dilation[axis] < shape_.input[axis];
   }
 
-  // Taps come in order, and after the last the first.
-  std::array<int64_t, 3> next_tap(std::array<int64_t, 3> kernel) const {
-    for (size_t axis = 3; axis-- > 0;) {
-      if (++kernel[axis] < shape_.kernel[axis]) break;
-      kernel[axis] = 0;
-    }
-    return kernel;
+  std::array<int64_t, 3> kernel_of(int64_t tap) const {
+    return {tap / shape_.kernel[2] / shape_.kernel[1], tap / shape_.kernel[2] % shape_.kernel[1],
+            tap % shape_.kernel[2]};
   }
 
   int64_t tap_offset(const std::array<int64_t, 3>& kernel) const {
@@ -178,7 +184,7 @@ class Rows {
   float* copy_border(const Window& window, std::array<int64_t, 3> kernel, float* to) const {
     for (kernel[2] = 0; kernel[2] < shape_.kernel[2]; ++kernel[2], to += channels_) {
       bool inside = reads_input(window, kernel, 3);
-      const float* from = window.image + window.offset + tap_offset(kernel);
+      const float* from = window.origin + tap_offset(kernel);
       for (int64_t c = 0; c < channels_; ++c) to[c] = inside ? from[c] : 0;
     }
     return to;

@@ -1,4 +1,4 @@
-// Lines of output pixels, split evenly into groups that the leaf kernels make at once.
+// Lines of output pixels, split evenly into strips that the leaf kernels make at once.
 #include "kernels/depthwise.h"
 
 #include <algorithm>
@@ -15,76 +15,163 @@ DepthwiseKind kind_of(const ConvolutionShape& shape) {
   if (shape.kernel[2] == 3 && shape.stride[2] == 2) return three_by_two;
   if (shape.kernel[2] == 5 && shape.stride[2] == 1) return five_by_one;
   if (shape.kernel[2] == 5 && shape.stride[2] == 2) return five_by_two;
+  if (shape.kernel[2] == 7 && shape.stride[2] == 1) return seven_by_one;
   return any_depthwise;
 }
 
-struct DepthwiseScratch {
-  const float** inputs;
-  const float** group_inputs;
-  const float** weights;
-  size_t bytes;
+// How the output is walked through: for some lines and a block of channels, strips of neighbouring pixels from top to
+// bottom, so that the input lines which output lines share are still in the first-level cache.
+struct Walk {
+  int64_t lines;     // at a time
+  int64_t channels;  // of a block
+  int64_t strips;    // of a line, as even as possible
+  int64_t pixels;    // of the widest strip
 
-  DepthwiseScratch(const ConvolutionShape& shape, void* base) {
-    Scratch scratch(base);
-    int64_t rows = shape.kernel[0] * shape.kernel[1];
-    inputs = scratch.take<const float*>(rows);
-    group_inputs = scratch.take<const float*>(rows);
-    weights = scratch.take<const float*>(rows);
-    bytes = scratch.used();
+  explicit Walk(const ConvolutionShape& s) {
+    constexpr int64_t line_floats = 16;  // of a cache
+    strips = std::max<int64_t>(1, ceil_divide(s.output[2], most_depthwise_pixels));
+    pixels = ceil_divide(s.output[2], strips);
+    int64_t inputs = (pixels - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1;
+    int64_t read = std::max<int64_t>(1, inputs * s.kernel[0] * s.kernel[1]);
+    // Short runs of channels are fetched slowly, so that a block has at least six lines of a cache.
+    int64_t fitting = std::max(cache_sizes().l1 / 2 / (4 * read), 6 * line_floats);
+    int64_t blocks = std::max<int64_t>(1, (s.input_channels + fitting / 2) / fitting);
+    channels = round_up(ceil_divide(s.input_channels, blocks), line_floats);
+    int64_t written = std::max<int64_t>(1, s.output[2] * channels);
+    lines = std::clamp<int64_t>(cache_sizes().l2 / 4 / (4 * written), 1, 32);
   }
 };
 
-// Fills in the kernel rows of output line (depth, height) that lie inside the input; gives their number.
-int64_t find_rows(const Convolution& convolution, int64_t image, int64_t depth, int64_t height,
-                  const DepthwiseScratch& scratch) {
-  const ConvolutionShape& s = convolution.shape;
-  int64_t rows = 0;
-  for (int64_t kd = 0; kd < s.kernel[0]; ++kd) {
-    int64_t d = depth * s.stride[0] - s.pad[0] + kd * s.dilation[0];
-    if (d < 0 || d >= s.input[0]) continue;
-    for (int64_t kh = 0; kh < s.kernel[1]; ++kh) {
-      int64_t h = height * s.stride[1] - s.pad[1] + kh * s.dilation[1];
-      if (h < 0 || h >= s.input[1]) continue;
-      int64_t line = (image * s.input[0] + d) * s.input[1] + h;
-      scratch.inputs[rows] = convolution.input + line * s.input[2] * convolution.input_pixel_stride;
-      scratch.weights[rows] = convolution.packed_weights + (kd * s.kernel[1] + kh) * s.kernel[2] * s.input_channels;
-      ++rows;
+// Pointers to the inputs of one strip: for each plane of the kernel and input line that some output line reads.
+// Neighbouring output lines share input lines where the kernel is taller than its stride.
+class Grid {
+ public:
+  Grid(const Convolution& convolution, const Walk& walk, void* base)
+      : convolution_(convolution), s_(convolution.shape), kind_(kind_of(s_)) {
+    step_ = s_.dilation[1] == 1 ? std::min(s_.stride[1], s_.kernel[1]) : s_.kernel[1];
+    slots_ = (walk.lines - 1) * step_ + s_.kernel[1];
+    inputs_ = kind_ == any_depthwise ? walk.pixels * s_.kernel[2] : (walk.pixels - 1) * s_.stride[2] + s_.kernel[2];
+    Scratch scratch(base);
+    pointers_ = scratch.take<const float*>(s_.kernel[0] * slots_ * inputs_);
+    rows_ = scratch.take<const float* const*>(walk.lines * s_.kernel[0] * s_.kernel[1]);
+    inside_ = scratch.take<DepthwiseRows>(walk.lines);
+    offsets_ = scratch.take<int64_t>(inputs_);
+    zeros_ = scratch.take<float>(walk.channels);
+    bytes_ = scratch.used();
+    if (base) find_rows(walk.lines);
+    if (base) std::fill(zeros_, zeros_ + walk.channels, 0.0f);
+  }
+
+  // Some pixels of `lines` output lines from `line_begin` on, all of one depth.
+  void fill(int64_t line_begin, int64_t lines, int64_t pixel_begin, int64_t pixels, int64_t channel) {
+    find_offsets(pixel_begin, pixels);
+    int64_t image = line_begin / s_.output[1] / s_.output[0];
+    int64_t depth = line_begin / s_.output[1] % s_.output[0];
+    int64_t height = line_begin % s_.output[1];
+    for (int64_t kd = 0; kd < s_.kernel[0]; ++kd) {
+      int64_t d = depth * s_.stride[0] - s_.pad[0] + kd * s_.dilation[0];
+      const float* plane = convolution_.input + channel + (image * s_.input[0] + d) * s_.input[1] * line_stride();
+      if (d < 0 || d >= s_.input[0]) plane = nullptr;
+      for (int64_t line = 0; line < lines; ++line) {
+        int64_t first = (height + line) * s_.stride[1] - s_.pad[1];
+        inside_[line] = rows_inside(first);
+        for (int64_t kh = line > 0 ? s_.kernel[1] - step_ : 0; kh < s_.kernel[1]; ++kh)
+          fill_slot(plane, first + kh * s_.dilation[1], slot(kd, line, kh));
+      }
     }
   }
-  return rows;
-}
 
-void run_line(const KernelTable& table, const Convolution& convolution, const DepthwiseScratch& scratch, int64_t line) {
+  // Per line and kernel row.
+  const float* const* const* rows() const { return rows_; }
+  // Per line: the first kernel row that reads the input, and how many do.
+  const DepthwiseRows* inside() const { return inside_; }
+  DepthwiseKind kind() const { return kind_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  int64_t line_stride() const { return s_.input[2] * convolution_.input_pixel_stride; }
+  const float** slot(int64_t kd, int64_t line, int64_t kh) {
+    return pointers_ + (kd * slots_ + line * step_ + kh) * inputs_;
+  }
+
+  void find_rows(int64_t lines) {
+    const float* const** row = rows_;
+    for (int64_t line = 0; line < lines; ++line)
+      for (int64_t kd = 0; kd < s_.kernel[0]; ++kd)
+        for (int64_t kh = 0; kh < s_.kernel[1]; ++kh) *row++ = slot(kd, line, kh);
+  }
+
+  DepthwiseRows rows_inside(int64_t first) const {
+    if (s_.kernel[0] > 1) return {.begin = 0, .count = s_.kernel[0] * s_.kernel[1]};
+    int64_t begin = std::min(s_.kernel[1], first < 0 ? ceil_divide(-first, s_.dilation[1]) : 0);
+    int64_t end = std::min(s_.kernel[1], ceil_divide(std::max<int64_t>(0, s_.input[1] - first), s_.dilation[1]));
+    return {.begin = begin, .count = std::max<int64_t>(0, end - begin)};
+  }
+
+  // Where a strip's inputs are in a line; -1 outside it.
+  void find_offsets(int64_t pixel_begin, int64_t pixels) {
+    int64_t first = pixel_begin * s_.stride[2] - s_.pad[2];
+    auto offset = [&](int64_t at) { return at < 0 || at >= s_.input[2] ? -1 : at * convolution_.input_pixel_stride; };
+    if (kind_ == any_depthwise) {
+      used_ = pixels * s_.kernel[2];
+      for (int64_t i = 0; i < used_; ++i)
+        offsets_[i] = offset(first + i % pixels * s_.stride[2] + i / pixels * s_.dilation[2]);
+    } else {
+      used_ = (pixels - 1) * s_.stride[2] + s_.kernel[2];
+      for (int64_t i = 0; i < used_; ++i) offsets_[i] = offset(first + i);
+    }
+    regular_ = kind_ != any_depthwise && first >= 0 && first + used_ <= s_.input[2];
+  }
+
+  void fill_slot(const float* plane, int64_t line, const float** to) const {
+    if (!plane || line < 0 || line >= s_.input[1]) return static_cast<void>(std::fill(to, to + used_, zeros_));
+    const float* from = plane + line * line_stride();
+    if (regular_) {
+      from += offsets_[0];
+      for (int64_t i = 0; i < used_; ++i, from += convolution_.input_pixel_stride) to[i] = from;
+    } else {
+      for (int64_t i = 0; i < used_; ++i) to[i] = offsets_[i] < 0 ? zeros_ : from + offsets_[i];
+    }
+  }
+
+  const Convolution& convolution_;
+  const ConvolutionShape& s_;
+  DepthwiseKind kind_;
+  int64_t step_;    // slots from one output line to the next
+  int64_t slots_;   // input lines of a plane
+  int64_t inputs_;  // of a slot
+  int64_t used_ = 0;
+  bool regular_ = false;  // neighbours, all inside
+  const float** pointers_;
+  const float* const** rows_;
+  DepthwiseRows* inside_;
+  int64_t* offsets_;
+  float* zeros_;
+  size_t bytes_;
+};
+
+// A block of channels of some lines.
+void run_block(const KernelTable& table, const Convolution& convolution, const Walk& walk, Grid& grid,
+               int64_t line_begin, int64_t lines, int64_t channel, int64_t channels) {
   const ConvolutionShape& s = convolution.shape;
-  int64_t width = s.output[2];
-  DepthwiseArguments arguments{.rows = find_rows(convolution, line / s.output[1] / s.output[0],
-                                                 line / s.output[1] % s.output[0], line % s.output[1], scratch),
-                               .inputs = scratch.group_inputs,
-                               .weights = scratch.weights,
-                               .taps = s.kernel[2],
-                               .stride = s.stride[2],
-                               .dilation = s.dilation[2],
-                               .valid_begin = 0,
-                               .valid_end = 0,
-                               .pixel_stride = convolution.input_pixel_stride,
+  DepthwiseArguments arguments{.lines = lines,
+                               .rows = s.kernel[0] * s.kernel[1],
+                               .inside = grid.inside(),
+                               .inputs = grid.rows(),
+                               .weights = convolution.packed_weights + channel,
                                .weight_stride = s.input_channels,
-                               .channels = s.input_channels,
-                               .bias = convolution.bias,
-                               .output = convolution.output + line * width * convolution.output_pixel_stride,
-                               .output_stride = convolution.output_pixel_stride};
-  int64_t groups = ceil_divide(width, most_depthwise_pixels);
-  DepthwiseKind kind = kind_of(s);
-  for (int64_t group = 0, pixel = 0; group < groups; ++group) {
-    int64_t pixels = width / groups + (group < width % groups ? 1 : 0);
-    int64_t first = pixel * s.stride[2] - s.pad[2];
-    int64_t last = first + (pixels - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2];
-    for (int64_t row = 0; row < arguments.rows; ++row)
-      scratch.group_inputs[row] = scratch.inputs[row] + first * convolution.input_pixel_stride;
-    arguments.valid_begin = -first;
-    arguments.valid_end = s.input[2] - first;
-    bool border = first < 0 || last >= s.input[2];
-    table.depthwise[kind][border ? 1 : 0][pixels - 1](arguments);
-    arguments.output += pixels * convolution.output_pixel_stride;
+                               .taps = s.kernel[2],
+                               .channels = channels,
+                               .bias = convolution.bias ? convolution.bias + channel : nullptr,
+                               .output = nullptr,
+                               .output_stride = convolution.output_pixel_stride,
+                               .output_line_stride = s.output[2] * convolution.output_pixel_stride};
+  for (int64_t strip = 0, pixel = 0; strip < walk.strips; ++strip) {
+    int64_t pixels = s.output[2] / walk.strips + (strip < s.output[2] % walk.strips ? 1 : 0);
+    grid.fill(line_begin, lines, pixel, pixels, channel);
+    int64_t at = line_begin * s.output[2] + pixel;
+    arguments.output = convolution.output + channel + at * convolution.output_pixel_stride;
+    table.depthwise[grid.kind()][pixels - 1](arguments);
     pixel += pixels;
   }
 }
@@ -119,21 +206,27 @@ DepthwisePlan plan_depthwise(const Convolution& convolution, int threads) {
                        .threads = threads});
   plan.lines_of_task = cut.rows;
   plan.tasks = ceil_divide(lines, cut.rows);
-  plan.scratch_bytes = DepthwiseScratch(s, nullptr).bytes;
+  plan.scratch_bytes = Grid(convolution, Walk(s), nullptr).bytes();
   return plan;
 }
 
 void run_depthwise(const KernelTable& table, const Convolution& convolution, const DepthwisePlan& plan,
                    int64_t task_begin, int64_t task_end, void* scratch) {
+  if (task_begin >= task_end) return;
   const ConvolutionShape& s = convolution.shape;
-  DepthwiseScratch parts(s, scratch);
-  int64_t lines = s.batch * s.output[0] * s.output[1];
-  int64_t end = std::min(lines, task_end * plan.lines_of_task);
-  for (int64_t line = task_begin * plan.lines_of_task; line < end; ++line) {
-    run_line(table, convolution, parts, line);
-    if (!convolution.epilogue.function) continue;
-    int64_t ranges[] = {line * s.output[2], (line + 1) * s.output[2], 0, s.output_channels};
-    convolution.epilogue.function(convolution.epilogue.buffers, convolution.epilogue.sizes, ranges);
+  Walk walk(s);
+  Grid grid(convolution, walk, scratch);
+  const Epilogue& epilogue = convolution.epilogue;
+  int64_t end = std::min(s.batch * s.output[0] * s.output[1], task_end * plan.lines_of_task);
+  for (int64_t line = task_begin * plan.lines_of_task, lines = 0; line < end; line += lines) {
+    lines = std::min({walk.lines, end - line, s.output[1] - line % s.output[1]});
+    for (int64_t channel = 0; channel < s.input_channels; channel += walk.channels) {
+      int64_t channels = std::min(walk.channels, s.input_channels - channel);
+      run_block(table, convolution, walk, grid, line, lines, channel, channels);
+      if (!epilogue.function) continue;
+      int64_t ranges[] = {line * s.output[2], (line + lines) * s.output[2], channel, channel + channels};
+      epilogue.function(epilogue.buffers, epilogue.sizes, ranges);
+    }
   }
 }
 

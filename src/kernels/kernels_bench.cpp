@@ -1,33 +1,16 @@
 // How near the kernels come to the roofs of one core, on the shapes of transformers and image networks.
-// Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|convolution|depthwise|winograd|attention|recurrent]… ;
+// Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|convolution|stem|depthwise|winograd|attention|recurrent]…;
 // without a name everything is run.
-#include <fmt/core.h>
-
 #include <string_view>
 
 #include "kernels/attention.h"
 #include "kernels/bench_support.h"
 #include "kernels/block.h"
-#include "kernels/convolution.h"
-#include "kernels/depthwise.h"
 #include "kernels/gemm.h"
 #include "kernels/recurrent.h"
-#include "kernels/winograd.h"
 
 namespace selkie::kernels::bench {
 namespace {
-
-struct Bench {
-  const KernelTable& table;
-  double roof;
-
-  void report(const std::string& name, double flops, double bytes, double seconds) const {
-    double rate = flops / seconds * 1e-9;
-    fmt::print("{:36} {:10.1f} us {:8.1f} GFLOP/s {:5.1f} % of FMA roof {:7.1f} GB/s\n", name, seconds * 1e6, rate,
-               100 * rate / roof, bytes / seconds * 1e-9);
-    std::fflush(stdout);
-  }
-};
 
 void roofs(const Bench& bench) {
   fmt::print("{}: FMA {:.1f} GFLOP/s; caches {} KB, {} KB\n", bench.table.name, bench.roof, cache_sizes().l1 >> 10,
@@ -35,19 +18,6 @@ void roofs(const Bench& bench) {
   for (int64_t kilobytes : {16, 256, 1024, 4096, 16384, 262144})
     fmt::print("read {:7} KB {:8.1f} GB/s\n", kilobytes, read_roof(bench.table.isa, kilobytes << 10));
 }
-
-// Memory aligned to cache lines.
-class Aligned {
- public:
-  explicit Aligned(size_t floats) : values_(floats + 16) {}
-  explicit Aligned(const std::vector<float>& values) : Aligned(values.size()) {
-    std::copy(values.begin(), values.end(), data());
-  }
-  float* data() { return values_.data() + (64 - reinterpret_cast<uintptr_t>(values_.data()) % 64) / 4 % 16; }
-
- private:
-  std::vector<float> values_;
-};
 
 void gemm(const Bench& bench, int64_t m, int64_t n, int64_t k) {
   std::vector<float> a = random_floats(m * k, 1);
@@ -81,144 +51,6 @@ void gemms(const Bench& bench) {
     for (int64_t m : rows) gemm(bench, m, n, k);
 }
 
-ConvolutionShape square(int64_t size, int64_t channels, int64_t filters, int64_t kernel, int64_t stride) {
-  int64_t output = (size - 1) / stride + 1;
-  int64_t pad = (kernel - 1) / 2;
-  return {.input_channels = channels,
-          .output_channels = filters,
-          .input = {1, size, size},
-          .output = {1, output, output},
-          .kernel = {1, kernel, kernel},
-          .stride = {1, stride, stride},
-          .pad = {0, pad, pad}};
-}
-
-std::string text(const ConvolutionShape& s) {
-  return fmt::format("{}^2 {}->{} {}x{} s{}", s.input[1], s.input_channels, s.output_channels, s.kernel[1], s.kernel[2],
-                     s.stride[1]);
-}
-
-void convolution(const Bench& bench, const ConvolutionShape& shape) {
-  int64_t pixels = shape.output_pixels();
-  int64_t products = shape.taps() * (shape.input_channels / shape.groups);
-  std::vector<float> input = random_floats(shape.input[1] * shape.input[2] * shape.input_channels, 1);
-  std::vector<float> weights = random_floats(shape.output_channels * products, 2);
-  std::vector<float> bias = random_floats(shape.output_channels, 3);
-  Aligned packed(packed_convolution_elements(bench.table, shape));
-  pack_convolution(bench.table, shape, weights.data(), packed.data());
-  Aligned output(static_cast<size_t>(pixels * shape.output_channels));
-  Convolution problem{.shape = shape,
-                      .input = input.data(),
-                      .input_pixel_stride = shape.input_channels,
-                      .packed_weights = packed.data(),
-                      .bias = bias.data(),
-                      .output = output.data(),
-                      .output_pixel_stride = shape.output_channels};
-  ConvolutionPlan plan = plan_convolution(bench.table, problem, 1);
-  Aligned scratch(plan.scratch_bytes / 4);
-  double seconds = best_of_tasks(
-      plan.tasks(), [&](int64_t task) { run_convolution(bench.table, problem, plan, task, task + 1, scratch.data()); });
-  bench.report("conv " + text(shape), 2.0 * static_cast<double>(pixels * shape.output_channels * products),
-               4.0 * static_cast<double>(pixels * shape.output_channels) + 4.0 * static_cast<double>(input.size()),
-               seconds);
-}
-
-void convolutions(const Bench& bench) {
-  for (auto [size, channels] :
-       {std::pair<int64_t, int64_t>{56, 64}, {28, 128}, {14, 256}, {7, 512}, {80, 64}, {40, 128}, {20, 256}})
-    convolution(bench, square(size, channels, channels, 3, 1));
-  convolution(bench, square(56, 128, 128, 3, 2));
-  convolution(bench, square(56, 64, 256, 1, 1));
-  convolution(bench, square(56, 256, 64, 1, 1));
-  convolution(bench, square(28, 512, 128, 1, 1));
-  convolution(bench, square(14, 1024, 256, 1, 1));
-  convolution(bench, square(7, 2048, 512, 1, 1));
-  convolution(bench, square(56, 256, 512, 1, 2));
-  convolution(bench, square(112, 16, 96, 1, 1));
-  convolution(bench, square(56, 144, 24, 1, 1));
-  convolution(bench, square(224, 3, 64, 7, 2));
-  convolution(bench, square(224, 3, 32, 3, 2));
-}
-
-void depthwise(const Bench& bench, ConvolutionShape shape) {
-  shape.groups = shape.input_channels;
-  int64_t outputs = shape.output_pixels() * shape.output_channels;
-  std::vector<float> input = random_floats(shape.input[1] * shape.input[2] * shape.input_channels, 1);
-  std::vector<float> weights = random_floats(shape.output_channels * shape.taps(), 2);
-  std::vector<float> bias = random_floats(shape.output_channels, 3);
-  Aligned packed(packed_depthwise_elements(shape));
-  pack_depthwise(shape, weights.data(), packed.data());
-  Aligned output(static_cast<size_t>(outputs));
-  Convolution problem{.shape = shape,
-                      .input = input.data(),
-                      .input_pixel_stride = shape.input_channels,
-                      .packed_weights = packed.data(),
-                      .bias = bias.data(),
-                      .output = output.data(),
-                      .output_pixel_stride = shape.output_channels};
-  DepthwisePlan plan = plan_depthwise(problem, 1);
-  Aligned scratch(plan.scratch_bytes / 4);
-  double seconds = best_seconds([&] { run_depthwise(bench.table, problem, plan, 0, plan.tasks, scratch.data()); }, 0.3);
-  bench.report("depthwise " + text(shape), 2.0 * static_cast<double>(outputs * shape.taps()),
-               4.0 * static_cast<double>(outputs) + 4.0 * static_cast<double>(input.size()), seconds);
-}
-
-void depthwises(const Bench& bench) {
-  depthwise(bench, square(112, 32, 32, 3, 1));
-  depthwise(bench, square(112, 96, 96, 3, 2));
-  depthwise(bench, square(56, 144, 144, 3, 1));
-  depthwise(bench, square(28, 192, 192, 3, 1));
-  depthwise(bench, square(14, 384, 384, 3, 1));
-  depthwise(bench, square(14, 576, 576, 3, 1));
-  depthwise(bench, square(14, 576, 576, 3, 2));
-  depthwise(bench, square(7, 960, 960, 3, 1));
-  depthwise(bench, square(28, 120, 120, 5, 1));
-  depthwise(bench, square(28, 240, 240, 5, 2));
-  depthwise(bench, square(14, 480, 480, 7, 1));
-}
-
-// GFLOP/s are those of the direct sum, so that ratios to "conv" are ratios of times.
-void winograd(const Bench& bench, const ConvolutionShape& shape) {
-  std::vector<float> input = random_floats(shape.input[1] * shape.input[2] * shape.input_channels, 1);
-  std::vector<float> weights = random_floats(shape.output_channels * shape.input_channels * 9, 2);
-  std::vector<float> bias = random_floats(shape.output_channels, 3);
-  Aligned transformed(winograd_weight_elements(bench.table, shape));
-  winograd_transform_weights(bench.table, shape, weights.data(), transformed.data());
-  int64_t outputs = shape.output_pixels() * shape.output_channels;
-  Aligned output(static_cast<size_t>(outputs));
-  Convolution problem{.shape = shape,
-                      .input = input.data(),
-                      .input_pixel_stride = shape.input_channels,
-                      .packed_weights = transformed.data(),
-                      .bias = bias.data(),
-                      .output = output.data(),
-                      .output_pixel_stride = shape.output_channels};
-  WinogradPlan plan = plan_winograd(bench.table, problem, 1);
-  Aligned scratch(plan.scratch_bytes / 4);
-  double seconds = best_of_tasks(
-      plan.tasks, [&](int64_t task) { run_winograd(bench.table, problem, plan, task, task + 1, scratch.data()); });
-  bench.report(fmt::format("winograd {}{}", text(shape), winograd_wins(bench.table, shape) ? "" : " (not chosen)"),
-               18.0 * static_cast<double>(outputs * shape.input_channels),
-               4.0 * static_cast<double>(outputs) + 4.0 * static_cast<double>(input.size()), seconds);
-}
-
-void winograds(const Bench& bench) {
-  for (auto [size, channels] : {std::pair<int64_t, int64_t>{56, 64},
-                                {28, 128},
-                                {14, 256},
-                                {7, 512},
-                                {80, 64},
-                                {40, 128},
-                                {20, 256},
-                                {32, 16},
-                                {16, 32},
-                                {8, 64}}) {
-    ConvolutionShape shape = square(size, channels, channels, 3, 1);
-    convolution(bench, shape);
-    winograd(bench, shape);
-  }
-}
-
 // One head as two matrix products with a softmax between them, all scores stored.
 class SeparateAttention {
  public:
@@ -236,7 +68,9 @@ class SeparateAttention {
       float maximum = -1e30f;
       float sum = 0;
       float* scores = scores_.data() + row * score_stride_;
-      table_.softmax_row({.scores = scores,
+      table_.softmax_row({.scale = attention_.scale,
+                          .complete = false,
+                          .scores = scores,
                           .columns = attention_.keys,
                           .width = 0,
                           .added = nullptr,
@@ -325,7 +159,7 @@ void attention(const Bench& bench, int64_t queries, int64_t keys) {
 }
 
 void attentions(const Bench& bench) {
-  for (int64_t length : {16, 64, 128, 384}) attention(bench, length, length);
+  for (int64_t length : {16, 32, 48, 64, 128, 384}) attention(bench, length, length);
   for (int64_t past : {16, 128, 511}) attention(bench, 1, past + 1);
 }
 
@@ -372,9 +206,9 @@ struct Section {
   std::string_view name;
   void (*function)(const Bench&);
 };
-constexpr Section sections[] = {{"roofs", roofs},          {"gemm", gemms},         {"convolution", convolutions},
-                                {"depthwise", depthwises}, {"winograd", winograds}, {"attention", attentions},
-                                {"recurrent", recurrents}};
+constexpr Section sections[] = {{"roofs", roofs},          {"gemm", gemms},           {"convolution", convolutions},
+                                {"stem", stems},           {"depthwise", depthwises}, {"winograd", winograds},
+                                {"attention", attentions}, {"recurrent", recurrents}};
 
 int run(int count, char** names) {
   Isa isa = best_isa();

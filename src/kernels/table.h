@@ -42,27 +42,41 @@ struct RowArguments {
   const float* bias;  // one per column, or null
 };
 
-// Neighbouring output pixels of one line of a depthwise convolution, all channels.
+struct DepthwiseRows {
+  int64_t begin;
+  int64_t count;
+};
+
+// A strip of a depthwise convolution: neighbouring output pixels of some lines, some channels. Every input is a
+// pointer, to zeros where a tap is outside, so that the loops have no conditions.
 struct DepthwiseArguments {
-  int64_t rows;                 // kernel rows that lie inside the input
-  const float* const* inputs;   // per row: where the first pixel's first tap is, or would be
-  const float* const* weights;  // per row: [taps][weight_stride]
-  int64_t taps;
-  int64_t stride;
-  int64_t dilation;
-  int64_t valid_begin;  // input pixels, counted from the first pixel's first tap, that exist
-  int64_t valid_end;
-  int64_t pixel_stride;   // floats from one input pixel to the next
+  int64_t lines;
+  int64_t rows;                 // of the kernel
+  const DepthwiseRows* inside;  // per line: the rows that are not all zeros
+  // Per line and row: the inputs of all pixels and taps from left to right, each once; for any_depthwise
+  // [taps][pixels].
+  const float* const* const* inputs;
+  const float* weights;   // [rows][taps][weight_stride]
   int64_t weight_stride;  // floats from one tap to the next
+  int64_t taps;           // of a row
   int64_t channels;
   const float* bias;  // or null
   float* output;
-  int64_t output_stride;  // floats from one output pixel to the next
+  int64_t output_stride;       // floats from one output pixel to the next
+  int64_t output_line_stride;  // and from one line to the next
 };
 using DepthwiseFunction = void (*)(const DepthwiseArguments&);
 
 inline constexpr int most_depthwise_pixels = 8;
-enum DepthwiseKind { any_depthwise, three_by_one, three_by_two, five_by_one, five_by_two, depthwise_kinds };
+enum DepthwiseKind {
+  any_depthwise,
+  three_by_one,
+  three_by_two,
+  five_by_one,
+  five_by_two,
+  seven_by_one,
+  depthwise_kinds
+};
 
 // A 6x6 tile of the input into its 36 points. Channels are at least the lanes of a vector, here and below.
 struct WinogradInputArguments {
@@ -90,6 +104,8 @@ enum class Function { exp_of_negative, sigmoid, tanh, relu };
 // One row of scores joins the row's running softmax: each score becomes exp(score - largest so far), and what the row
 // has summed up before is scaled to that largest.
 struct SoftmaxRowArguments {
+  float scale;             // of scores, before masks are added
+  bool complete;           // nothing was or will be summed up but these scores: they are divided by their sum
   float* scores;           // room for `width` floats, rounded up to a vector
   int64_t columns;         // at least 1
   int64_t width;           // scores from `columns` to here are made 0
@@ -150,8 +166,8 @@ struct KernelTable {
   // to[column * to_stride + row] = from[row * from_stride + column].
   void (*transpose)(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
                     int64_t to_stride);
-  // By kernel width and stride, whether some taps are outside the input, and pixels - 1.
-  DepthwiseFunction depthwise[depthwise_kinds][2][most_depthwise_pixels];
+  // By kernel width and stride, and pixels - 1.
+  DepthwiseFunction depthwise[depthwise_kinds][most_depthwise_pixels];
   void (*winograd_input)(const WinogradInputArguments&);
   void (*winograd_output)(const WinogradOutputArguments&);
   // to[i] = function(from[i]).

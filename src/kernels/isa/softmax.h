@@ -47,6 +47,7 @@ SELKIE_INLINE IntVector first_lanes(int64_t count) {
 }
 
 SELKIE_INLINE Vector masked(const SoftmaxRowArguments& t, int64_t column, Vector score) {
+  score *= t.scale;
   if (t.added) score += load(t.added + column);
   if (t.allowed) {
     ByteVector bytes = *reinterpret_cast<const UnalignedByteVector*>(t.allowed + column);
@@ -62,12 +63,12 @@ SELKIE_INLINE Vector masked_part(const SoftmaxRowArguments& t, int64_t column, i
     part[i] = -infinity;
     if (i >= count) continue;
     bool counts = !t.allowed || t.allowed[column + i];
-    part[i] = counts ? t.scores[column + i] + (t.added ? t.added[column + i] : 0.0f) : t.refused;
+    part[i] = counts ? t.scores[column + i] * t.scale + (t.added ? t.added[column + i] : 0.0f) : t.refused;
   }
   return load(part);
 }
 
-// Applies the masks; gives the largest score.
+// Scales and applies the masks; gives the largest score.
 SELKIE_INLINE Vector mask_scores(const SoftmaxRowArguments& t) {
   Vector most = broadcast(-infinity);
   int64_t column = 0;
@@ -80,11 +81,19 @@ SELKIE_INLINE Vector mask_scores(const SoftmaxRowArguments& t) {
   } else {
     Vector other = most;
     for (; column + 2 * lanes <= t.columns; column += 2 * lanes) {
-      most = larger(load(t.scores + column), most);
-      other = larger(load(t.scores + column + lanes), other);
+      Vector first = load(t.scores + column) * t.scale;
+      Vector second = load(t.scores + column + lanes) * t.scale;
+      store(t.scores + column, first);
+      store(t.scores + column + lanes, second);
+      most = larger(first, most);
+      other = larger(second, other);
     }
     most = larger(other, most);
-    for (; column + lanes <= t.columns; column += lanes) most = larger(load(t.scores + column), most);
+    for (; column + lanes <= t.columns; column += lanes) {
+      Vector score = load(t.scores + column) * t.scale;
+      store(t.scores + column, score);
+      most = larger(score, most);
+    }
   }
   if (column == t.columns) return most;
   Vector score = masked_part(t, column, t.columns - column);
@@ -112,6 +121,13 @@ void softmax_row(const SoftmaxRowArguments& arguments) {
     Vector e = exp_of_negative(load(t.scores + column) - subtracted);
     store(t.scores + column, e);
     sum[0] += e;
+  }
+  if (t.complete) {
+    Vector factor = 1.0f / total(sum[0] + sum[1]);
+    for (column = 0; column < t.columns; column += lanes) store(t.scores + column, load(t.scores + column) * factor);
+    // Not before, since the last vector reaches into them and its factor may be NaN.
+    for (column = t.columns; column < t.width; ++column) t.scores[column] = 0;
+    return;
   }
   for (column = t.columns; column < t.width; ++column) t.scores[column] = 0;
   float row_sum = total(sum[0] + sum[1])[0];

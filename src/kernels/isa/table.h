@@ -65,6 +65,7 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
   set_depthwise<3, 2>(made.depthwise[three_by_two]);
   set_depthwise<5, 1>(made.depthwise[five_by_one]);
   set_depthwise<5, 2>(made.depthwise[five_by_two]);
+  set_depthwise<7, 1>(made.depthwise[seven_by_one]);
   return made;
 }
 
