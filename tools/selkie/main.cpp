@@ -37,6 +37,7 @@ int run(int argc, char** argv) {
   app.footer(
       "Examples:\n"
       "  selkie run model.onnx --input x=random:1x3x224x224\n"
+      "  selkie compile model.onnx -o model.selkie\n"
       "  selkie check model.onnx\n"
       "  selkie explain model.onnx --html model.html\n"
       "  selkie opt model.onnx --pass fold_constants --pass dead_code\n"
@@ -46,6 +47,7 @@ int run(int argc, char** argv) {
   add_verify(app, action);
   add_bench(app, action);
   add_check(app, action);
+  add_compile(app, action);
   add_disasm(app, action);
   add_explain(app, action);
   add_opt(app, action);
