@@ -79,11 +79,13 @@ class Verifier {
   void check_register(Register r) const {
     const RegisterInfo& about = p_.registers[r];
     slots(about.dims);
-    slots({about.bytes});
     if (about.dims.size() > most_rank) bad("register {} has rank {}", r, about.dims.size());
     if (about.first > about.last || about.last > p_.code.size())
       bad("register {} lives from {} to {}", r, about.first, about.last);
-    if (about.storage == Storage::arena) tensor(r);
+    if (about.storage == Storage::arena) {
+      tensor(r);
+      slots({about.bytes});
+    }
     if (about.storage == Storage::constant) check_constant(r, about);
     if (about.storage == Storage::view) {
       tensor(r);
