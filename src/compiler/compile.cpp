@@ -196,7 +196,7 @@ void Emitter::find_computable() {
   for (const auto& node : main_.body.nodes) {
     bool fine = std::ranges::all_of(node->results, [&](const auto& r) { return sized(*r); }) &&
                 std::ranges::all_of(node->operands, [&](const Value* v) { return v == nullptr || sized(*v); });
-    if (fine && stitcher_.form(*node).refusal.empty()) computable_.insert(node.get());
+    if (fine && stitcher_.form(*node).refusal.empty() && has_constant_weights(*node)) computable_.insert(node.get());
     for (const auto& result : node->results) learn(*result);
   }
 }
@@ -343,7 +343,8 @@ void Emitter::emit_host(const Node& node) {
   HostNode host{.node = &node, .captured = {}};
   program::HostCall call{
       .operands = {}, .results = {}, .symbols = {}, .node = node.source, .why = stitcher_.form(node).refusal};
-  if (call.why.empty()) call.why = "a size is not known before it runs";
+  if (call.why.empty())
+    call.why = has_constant_weights(node) ? "a size is not known before it runs" : "its weights are no constants";
   for (const Value* operand : node.operands)
     call.operands.push_back(operand == nullptr ? program::no_register : register_in(*operand, {}));
   auto capture = [&](const Value* value) {

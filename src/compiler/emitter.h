@@ -86,8 +86,10 @@ class Emitter {
   void emit_convolution(const Node& node, const Value& stored, const std::set<const Node*>& inlined);
   void emit_attention(const Node& node);
   program::Attention::Heads heads(const Value& value);
+  // Weights, biases and peepholes of a recurrent layer are packed before the run.
+  bool has_constant_weights(const Node& node);
   // All results at once.
-  bool emits_whole(const Node& node);
+  bool emits_whole(const Node& node) { return computable_.contains(&node) && stitcher_.form(node).recurrent; }
   void emit_recurrent(const Node& node);
 
   std::vector<EntryCheck> given_checks_;

@@ -104,7 +104,8 @@ class LayoutChooser {
     auto wanted = wants_.find(&result);
     if (form.recurrent) return;
     if (form.attention) {
-      if (wanted != wants_.end() && codegen::strides(wanted->second, dims(result), stitcher_.symbols())[3].constant() == 1)
+      if (wanted != wants_.end() &&
+          codegen::strides(wanted->second, dims(result), stitcher_.symbols())[3].constant() == 1)
         set(result, wanted->second);
       return;
     }

@@ -228,6 +228,7 @@ void Emitter::emit_attention(const Node& node) {
                           .mask_strides = {},
                           .scale = form.scale,
                           .causal = form.causal,
+                          .masked_score = form.masked_score,
                           .node = node.source};
   if (node.operands.size() > 3 && node.operands[3] != nullptr) {
     const Value& mask = *node.operands[3];
@@ -250,12 +251,11 @@ void Emitter::emit_attention(const Node& node) {
   instruction(Opcode::attention, static_cast<uint32_t>(program().attentions.size() - 1));
 }
 
-bool Emitter::emits_whole(const Node& node) {
-  if (!computable_.contains(&node) || !stitcher_.form(node).recurrent) return false;
+bool Emitter::has_constant_weights(const Node& node) {
+  if (!stitcher_.form(node).recurrent) return true;
   auto constant = [&](size_t i) {
     return i >= node.operands.size() || node.operands[i] == nullptr || node.operands[i]->constant != nullptr;
   };
-  // Weights, biases and peepholes are packed before the run.
   return constant(1) && constant(2) && constant(3) && constant(7);
 }
 

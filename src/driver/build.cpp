@@ -15,11 +15,12 @@ namespace selkie::driver {
 namespace {
 
 // In this order: decided arms first, since what they leave is less; shapes before what only they used is removed.
-constexpr std::string_view pipeline[] = {"fold_constants",   "dead_arms",         "fold_known",
-                                         "shape_arithmetic", "static_attributes", "dead_code"};
+constexpr std::string_view pipeline[] = {"fold_constants",    "dead_arms",      "fold_known", "shape_arithmetic",
+                                         "static_attributes", "fuse_attention", "dead_code"};
 
-runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels) {
-  return [kernels = std::make_shared<std::vector<kir::Kernel>>(std::move(kernels))](
+// Kernels speak of the module's symbols.
+runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels, std::shared_ptr<const ir::Module> module) {
+  return [kernels = std::make_shared<std::vector<kir::Kernel>>(std::move(kernels)), module = std::move(module)](
              uint32_t kernel, std::span<const runtime::CheckedBuffer> buffers, std::span<const int64_t> sizes,
              std::span<const int64_t> ranges) {
     std::vector<kir::BufferView> views;
@@ -64,7 +65,7 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   for (const compiler::HostNode& host : compiled.host_nodes)
     executable->host_functions.push_back(host_function(module, host));
   if (options.check_kernels) {
-    executable->interpreter = interpreter(std::move(compiled.kernels));
+    executable->interpreter = interpreter(std::move(compiled.kernels), module);
   } else {
     built.image = compile_kernels(compiled.kernels, options.threads);
     attach_code(built.image, compiled.program, *executable);

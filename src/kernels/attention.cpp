@@ -143,6 +143,7 @@ class RowBlock {
                         .width = width,
                         .added = added_.at(batch_, head(row), query(row), key, columns),
                         .allowed = allowed_.at(batch_, head(row), query(row), key, columns),
+                        .refused = attention_.refused,
                         .maximum = scratch_.maxima + row,
                         .sum = scratch_.sums + row,
                         .output = output(row),

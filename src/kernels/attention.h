@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/table.h"
 
@@ -47,8 +48,9 @@ struct Attention {
   HeadStrides output_strides;
   const float* added = nullptr;  // a mask that is added to scaled scores, or null
   MaskStrides added_strides;
-  const uint8_t* allowed = nullptr;  // a mask of 0 (the score is -inf) and 1, or null
+  const uint8_t* allowed = nullptr;  // a mask of 0 (the score is `refused`) and 1, or null
   MaskStrides allowed_strides;
+  float refused = -std::numeric_limits<float>::infinity();
   bool causal = false;        // query i sees the keys up to and including i + causal_offset
   int64_t causal_offset = 0;  // the number of past keys, if queries are those that follow them
 };

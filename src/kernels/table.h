@@ -94,7 +94,8 @@ struct SoftmaxRowArguments {
   int64_t columns;         // at least 1
   int64_t width;           // scores from `columns` to here are made 0
   const float* added;      // one per column, or null
-  const uint8_t* allowed;  // one per column, 0: the score is -inf; or null
+  const uint8_t* allowed;  // one per column, 0: the score is `refused`; or null
+  float refused;
   float* maximum;          // -inf before the first row
   float* sum;
   float* output;  // weighted sum so far

@@ -12,6 +12,7 @@
 namespace selkie::ops {
 namespace {
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr TypeVar query_type{"T1", dtypes::floats};
 constexpr TypeVar value_type{"T2", dtypes::floats};
 constexpr TypeVar mask_type{"U", dtypes::numeric | dtypes::boolean};
@@ -62,7 +63,7 @@ void eval(EvalContext& e) {
   report(0);
   soften_scores(scores, e.attr_float("softcap"));
   report(1);
-  if (e.has(3)) add_mask(scores, e.tensor(3));
+  if (e.has(3)) add_mask(scores, e.tensor(3), e.has_attr("masked_score") ? e.attr_float("masked_score") : -infinity);
   if (e.attr_int("is_causal") != 0) mask_causal(scores, past);
   if (e.has(6)) mask_padding(scores, e.tensor(6));
   report(2);
@@ -119,7 +120,9 @@ void lower(LowerContext& c) {
     if (!fits || (c.dtype(3) != DType::f32 && c.dtype(3) != DType::boolean)) c.refuse("with such a mask");
   }
   c.set_attention({.scale = scale ? std::get<float>(*scale) : 1 / std::sqrt(static_cast<float>(*size)),
-                   .causal = c.attr_int("is_causal") != 0});
+                   .causal = c.attr_int("is_causal") != 0,
+                   .masked_score = c.find_attr("masked_score") ? std::get<float>(*c.find_attr("masked_score"))
+                                                               : -std::numeric_limits<float>::infinity()});
 }
 
 void backward(BackwardContext& c) {
@@ -165,9 +168,10 @@ OpDef attention_op() {
                   {"present_key", query_type, optional},
                   {"present_value", value_type, optional},
                   {"qk_matmul_output", query_type, optional}},
+      // masked_score is Selkie's own: the score of what a mask of booleans leaves out, -inf in ONNX.
       .attrs = {int_attr("is_causal", 0), optional_attr("kv_num_heads", AttrKind::integer),
-                optional_attr("q_num_heads", AttrKind::integer), int_attr("qk_matmul_output_mode", 0),
-                optional_attr("scale", AttrKind::real), float_attr("softcap", 0),
+                optional_attr("masked_score", AttrKind::real), optional_attr("q_num_heads", AttrKind::integer),
+                int_attr("qk_matmul_output_mode", 0), optional_attr("scale", AttrKind::real), float_attr("softcap", 0),
                 optional_attr("softmax_precision", AttrKind::integer)},
       .dynamism = isdos(),
       .mapping = Mapping::many_to_many,
@@ -185,6 +189,9 @@ OpDef attention_op() {
                    "f32[2, 3, 12], f32[2, 1, 5, 4], f32[2, 1, 5, 6]"},
                   {"$(f32[1, 1, 1, 2], f32[1, 1, 2, 2], f32[1, 1, 2, 1]{2, 4}, bool[1, 2]{true, false})",
                    "f32[1, 1, 1, 1]{2}"},
+                  {"$(f32[1, 1, 1, 2], f32[1, 1, 2, 2], f32[1, 1, 2, 1]{2, 4}, bool[1, 2]{false, false}) "
+                   "{masked_score = -9}",
+                   "f32[1, 1, 1, 1]{3}"},
                   {"$(f32[1, 1, 1, 2], f32[1, 1, 2, 2], f32[1, 1, 2, 1], f32[1, 2])", "f32[1, 1, 1, 1]"},
                   {"$(f32[1, 1, 0, 2], f32[1, 1, 2, 2], f32[1, 1, 2, 1])", "f32[1, 1, 0, 1]"},
                   {"$(f32[2, 2, 3, 4], f32[2, 1, 5, 4], f32[2, 1, 5, 1], f32[3, 2], f32[2, 1, 0, 4], f32[2, 1, 0, 1], "

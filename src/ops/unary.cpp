@@ -115,6 +115,18 @@ Value exp_minus_1(Value x) { return unary(kir::Op::exp, x) - 1; }
 Value log_1_plus_exp(Value x) {
   return max(x, zero(x)) + unary(kir::Op::log, unary(kir::Op::exp, -unary(kir::Op::abs, x)) + 1);
 }
+// exp(x)/2, which is finite wherever sinh and cosh are.
+Value half_exp(Value x) {
+  Value root = unary(kir::Op::exp, x * 0.5);
+  return root * 0.5 * root;
+}
+// Σ xⁿ/n! over odd n; what is left out for |x| < 1 is below the precision of f64.
+Value small_sinh(Value x) {
+  Value square = x * x;
+  Value sum = one(x);
+  for (int n = 17; n > 1; n -= 2) sum = sum * square / static_cast<double>(n * (n - 1)) + 1;
+  return x * sum;
+}
 Value clamp_to_unit(Value x) { return max(zero(x), min(one(x), x)); }
 template <kir::Op op>
 Value plain(Value x, Params) {
@@ -130,6 +142,7 @@ const std::map<std::string_view, Kernel>& kernels() {
       {"celu",
        [](Value x, Params p) { return max(x, zero(x)) + min(zero(x), exp_minus_1(x / double{p[0]}) * double{p[0]}); }},
       {"cos", plain<kir::Op::cos>},
+      {"cosh", [](Value x, Params) { return half_exp(x) + half_exp(-x); }},
       {"elu", [](Value x, Params p) { return select(zero(x) < x, x, exp_minus_1(x) * double{p[0]}); }},
       {"erf", plain<kir::Op::erf>},
       {"exp", plain<kir::Op::exp>},
@@ -150,11 +163,19 @@ const std::map<std::string_view, Kernel>& kernels() {
          Value sign = select(zero(x) < x, one(x), select(x < zero(x), zero(x) - one(x), zero(x)));
          return select(is_nan(x), x, sign);
        }},
+      {"shrink",
+       [](Value x, Params p) {
+         Value limit = zero(x) + double{p[1]};
+         return select(x < -limit, x + double{p[0]}, select(limit < x, x - double{p[0]}, zero(x)));
+       }},
       {"sin", plain<kir::Op::sin>},
+      {"sinh",
+       [](Value x, Params) { return select(unary(kir::Op::abs, x) < 1.0, small_sinh(x), half_exp(x) - half_exp(-x)); }},
       {"softplus", [](Value x, Params) { return log_1_plus_exp(x); }},
       {"softsign", [](Value x, Params) { return x / (unary(kir::Op::abs, x) + 1); }},
       {"sqrt", plain<kir::Op::sqrt>},
       {"swish", [](Value x, Params p) { return x * unary(kir::Op::sigmoid, x * double{p[0]}); }},
+      {"tan", [](Value x, Params) { return unary(kir::Op::sin, x) / unary(kir::Op::cos, x); }},
       {"tanh", plain<kir::Op::tanh>},
       {"thresholded_relu", [](Value x, Params p) { return select(zero(x) + double{p[0]} < x, x, zero(x)); }},
   };
@@ -165,7 +186,7 @@ ir::Hook<void(LowerContext&)> lower_of(const Row& row) {
   auto at = kernels().find(row.name);
   if (at == kernels().end()) return absent("needs a function that kernels do not have");
   return [row, kernel = at->second](LowerContext& c) {
-    if (row.name == "erf" && !is_float(c.dtype(0))) c.refuse("of integers");
+    if ((row.name == "erf" || row.name == "shrink") && !is_float(c.dtype(0))) c.refuse("of integers");
     std::vector<float> params;
     for (const ir::AttrDef& attr : row.attrs) params.push_back(c.attr_float(attr.name));
     lower_elementwise(

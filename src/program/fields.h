@@ -66,9 +66,9 @@ void fields(auto& archive, Is<Attention::Heads> auto& heads) {
 
 void fields(auto& archive, Is<Attention> auto& attention) {
   auto& [query, key, value, output, batch, heads, key_heads, queries, keys, depth, columns, mask, mask_strides, scale,
-         causal, node] = attention;
+         causal, masked_score, node] = attention;
   archive(query, key, value, output, batch, heads, key_heads, queries, keys, depth, columns, mask, mask_strides, scale,
-          causal, node);
+          causal, masked_score, node);
 }
 
 void fields(auto& archive, Is<Recurrent> auto& recurrent) {

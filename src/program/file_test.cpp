@@ -77,6 +77,7 @@ Program small_program() {
                    .mask_strides = {0, 1, 2, 1},
                    .scale = 0.125f,
                    .causal = true,
+                   .masked_score = -1000.0f,
                    .node = "attention"}};
   p.recurrents = {{.cell = Recurrent::Cell::lstm,
                    .directions = 2,

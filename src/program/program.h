@@ -114,6 +114,7 @@ struct Attention {
   std::array<Slot, 4> mask_strides;  // batch, head, row, key
   float scale;
   bool causal;
+  float masked_score;
   std::string node;
 };
 

@@ -395,6 +395,7 @@ class Context::Machine {
       if (program_.registers[a.mask].dtype == DType::boolean) {
         call.allowed = reinterpret_cast<const uint8_t*>(data_of(a.mask));
         call.allowed_strides = mask;
+        call.refused = a.masked_score;
       } else {
         call.added = floats(a.mask);
         call.added_strides = mask;

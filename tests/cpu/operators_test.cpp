@@ -323,6 +323,12 @@ TEST(CpuSizes, Quantisation) {
       "func @main(%x: u8[B, M, K], %w: u8[K, N], %a: u8[M], %b: u8[]) -> (y: ?) { %y = matmul_integer(%x, %w, %a, "
       "%b) return %y }",
       bytes);
+  for (std::string_view op : {"ms_qlinear_add", "ms_qlinear_mul"})
+    check(fmt::format(
+              "func @main(%x: u8[M, N], %s: f32[], %a: u8[], %w: u8[N], %t: f32[], %u: f32[], %c: u8[]) -> (y: ?) "
+              "{{ %y = {}(%x, %s, %a, %w, %t, _, %u, %c) return %y }}",
+              op),
+          bytes);
   check(
       "func @main(%x: u8[M, K], %s: f32[], %a: u8[], %w: u8[K, N], %t: f32[N], %b: u8[N], %u: f32[], %c: u8[]) -> (y: "
       "?) { %y = qlinear_matmul(%x, %s, %a, %w, %t, %b, %u, %c) return %y }",
@@ -380,6 +386,10 @@ TEST(CpuSizes, Activations) {
       "func @main(%x: f32[H, W], %b: f32[W]) -> (y: ?, z: ?) { %y = ms_bias_gelu(%x, %b) %z = ms_fast_gelu(%x, %b) "
       "return %y, %z }");
   check(unary_program("f16[H, W]", "ms_gelu(%x)"));
+  for (std::string_view call : {"sinh(%x)", "cosh(%x)", "shrink(%x) {bias = 0.25, lambd = 1.0}"})
+    for (std::string_view x : {"f32[H, W]", "f64[H, W]"}) check(unary_program(x, call), {.nans = true});
+  // Away from the poles.
+  check("const @h: f32[] = {0.5} func @main(%x: f32[H, W]) -> (y: ?) { %b = mul(%x, @h) %y = tan(%b) return %y }");
 }
 
 }  // namespace

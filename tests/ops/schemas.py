@@ -27,6 +27,7 @@ CODES = {"float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6,
 # (operator, what) → why it differs from the newest schema on purpose.
 EXCEPTIONS = {
     ("Split", "operand 'split' of version 1 lacks ['f16', 'f32', 'f64']"): "its upgrade row casts the sizes to i64",
+    ("Attention", "attribute 'masked_score' is not ONNX's"): "Selkie's own, for masks that are no -inf",
     ("LabelEncoder", "attribute 'classes_strings' is not ONNX's"): "version 1's; its meaning depends on the operand's dtype",
     **{("Dropout", f"result 'mask' of version {v} lacks ['f16', 'f32', 'f64']"): "an upgrade row casts the mask" for v in (1, 6, 7)},
     ("Constant", "record"): "a literal, which the importer turns into a constant of the module",

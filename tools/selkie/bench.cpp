@@ -21,6 +21,7 @@ struct Options {
   std::vector<std::string> inputs;
   std::string sweep;
   int repeat = 0;
+  int threads = 0;
   double seconds = 1;
   uint64_t seed = 0;
   bool json = false;
@@ -126,8 +127,8 @@ Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& 
 }
 
 int bench(const Options& options) {
-  CpuModel loaded = load_cpu_model(options.model, {.threads = 2});
-  CpuRun model(std::move(loaded.built));
+  CpuModel loaded = load_cpu_model(options.model, {.threads = core_count()});
+  CpuRun model(std::move(loaded.built), options.threads);
   Sweep sweep = options.sweep.empty() ? Sweep{.name = {}, .sizes = {0}} : parse_sweep(options.sweep);
   std::vector<std::vector<HostValue>> inputs;
   for (int64_t size : sweep.sizes) {
@@ -180,13 +181,17 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--sweep", options->sweep, "Sizes to measure at: 'S=8..384:7' or 'S=8,16,100'");
   command->add_option("--repeat", options->repeat, "Runs per shape (default: as many as a second has, at least 5)")
       ->check(CLI::PositiveNumber);
+  command->add_option("--threads", options->threads, "Threads that share a kernel (default: all cores)")
+      ->check(CLI::Range(1, 1024));
   command->add_option("--seconds", options->seconds, "Seconds per shape, without --repeat")->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs")->capture_default_str();
   command->add_flag("--json", options->json, "Machine-readable output");
   command->add_flag("--worker", options->worker, "Take commands from standard input instead (see below)");
   command->footer(worker_help);
   command->callback([=, &action] {
-    action = [=] { return options->worker ? bench_worker(options->model, options->seed) : bench(*options); };
+    action = [=] {
+      return options->worker ? bench_worker(options->model, options->seed, options->threads) : bench(*options);
+    };
   });
 }
 

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 class Worker {
  public:
-  Worker(std::string path, uint64_t seed) : path_(std::move(path)), random_(seed) {}
+  Worker(std::string path, uint64_t seed, int threads) : path_(std::move(path)), random_(seed), threads_(threads) {}
 
   std::string answer(const std::string& line) {
     size_t space = std::min(line.find(' '), line.size());
@@ -39,8 +39,8 @@ class Worker {
   }
 
   std::string load() {
-    CpuModel loaded = load_cpu_model(path_, {.threads = 2});
-    model_ = std::make_unique<CpuRun>(std::move(loaded.built));
+    CpuModel loaded = load_cpu_model(path_, {.threads = core_count()});
+    model_ = std::make_unique<CpuRun>(std::move(loaded.built), threads_);
     inputs_.assign(parameters().size(), HostValue());
     return fmt::format(R"({{"load_ms": {:.3f}, "compile_ms": {:.3f}, "kernels": {}, "host_calls": {}}})",
                        loaded.load_ms, loaded.compile_ms, model_->built().kernels, model_->built().host_calls);
@@ -94,14 +94,15 @@ class Worker {
 
   std::string path_;
   std::mt19937_64 random_;
+  int threads_;
   std::vector<HostValue> inputs_, outputs_;
   std::unique_ptr<CpuRun> model_;
 };
 
 }  // namespace
 
-int bench_worker(const std::string& model, uint64_t seed) {
-  Worker worker(model, seed);
+int bench_worker(const std::string& model, uint64_t seed, int threads) {
+  Worker worker(model, seed, threads);
   fmt::print("{{}}\n");
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {

@@ -16,6 +16,6 @@ constexpr const char* worker_help =
     "The first line, before any command, is {}.";
 
 // Serves commands until the end of standard input.
-int bench_worker(const std::string& model, uint64_t seed);
+int bench_worker(const std::string& model, uint64_t seed, int threads);
 
 }  // namespace selkie::cli

@@ -1,6 +1,4 @@
 // selkie compile: a model as a file that runs without being compiled again.
-#include <thread>
-
 #include "base/text.h"
 #include "commands.h"
 #include "cpu_run.h"
@@ -13,7 +11,7 @@ namespace {
 struct Options {
   std::string model;
   std::string output;
-  int threads = static_cast<int>(std::thread::hardware_concurrency());
+  int threads = core_count();
   bool json = false;
 };
 

@@ -1,6 +1,8 @@
 #include "cpu_run.h"
 
+#include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "commands.h"
 #include "driver/artifact.h"
@@ -18,6 +20,8 @@ double milliseconds_since(Clock::time_point start) {
 }
 
 }  // namespace
+
+int core_count() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
 
 CpuModel build_cpu_model(std::shared_ptr<ir::Module> module, const driver::Options& options) {
   Clock::time_point start = Clock::now();
@@ -40,6 +44,9 @@ CpuModel load_cpu_model(const std::string& path, const driver::Options& options)
   model.load_ms = load_ms;
   return model;
 }
+
+CpuRun::CpuRun(driver::Built built, int threads)
+    : built_(std::move(built)), context_(built_.executable, threads == 0 ? core_count() : threads) {}
 
 std::vector<HostValue> CpuRun::run(std::vector<HostValue> inputs) {
   interp::bind_inputs(built_.declared->main(), inputs);

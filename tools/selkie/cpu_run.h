@@ -15,9 +15,12 @@ struct CpuModel {
 CpuModel load_cpu_model(const std::string& path, const driver::Options& options);
 CpuModel build_cpu_model(std::shared_ptr<ir::Module> module, const driver::Options& options);
 
+int core_count();
+
 class CpuRun {
  public:
-  explicit CpuRun(driver::Built built) : built_(std::move(built)), context_(built_.executable) {}
+  // Threads: 0 is as many as there are cores.
+  explicit CpuRun(driver::Built built, int threads = 0);
 
   std::vector<HostValue> run(std::vector<HostValue> inputs);
   const driver::Built& built() const { return built_; }

@@ -25,6 +25,7 @@ struct Options {
   std::string output;
   std::string target = "ref";
   uint64_t seed = 0;
+  int threads = 0;
   int64_t memory_limit = 0;
   int64_t trip_limit = ir::RunLimits{}.loop_trips;
   bool path = false;
@@ -116,10 +117,10 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-Outcome run_compiled(CpuModel model, std::vector<HostValue> inputs) {
+Outcome run_compiled(CpuModel model, std::vector<HostValue> inputs, int threads) {
   std::string how = model.was_compiled ? fmt::format("loaded in {:.1f} ms", model.load_ms)
                                        : fmt::format("compiled in {:.1f} ms", model.compile_ms);
-  CpuRun compiled(std::move(model.built));
+  CpuRun compiled(std::move(model.built), threads);
   auto start = std::chrono::steady_clock::now();
   Outcome outcome{.outputs = compiled.run(std::move(inputs)), .path = {}};
   outcome.ms = milliseconds_since(start);
@@ -173,7 +174,7 @@ int run(const Options& options) {
     CpuModel model = load_cpu_model(options.model, {.check_kernels = options.target == "cpu-checked"});
     std::shared_ptr<const ir::Module> declared = model.built.declared;
     std::vector<HostValue> inputs = make_inputs(options.inputs, declared->main(), options.seed);
-    return report(options, declared->main(), run_compiled(std::move(model), std::move(inputs)));
+    return report(options, declared->main(), run_compiled(std::move(model), std::move(inputs), options.threads));
   }
   std::shared_ptr<ir::Module> module = load_model(options.model);
   std::vector<HostValue> inputs = make_inputs(options.inputs, module->main(), options.seed);
@@ -181,8 +182,8 @@ int run(const Options& options) {
   analysis::check_inputs(analysis::Rdp(*module), inputs);
   if (options.target == "ref")
     return report(options, module->main(), run_reference(*module, std::move(inputs), options));
-  CpuModel model = build_cpu_model(module, {.check_kernels = options.target == "cpu-checked", .threads = 2});
-  return report(options, module->main(), run_compiled(std::move(model), std::move(inputs)));
+  CpuModel model = build_cpu_model(module, {.check_kernels = options.target == "cpu-checked", .threads = core_count()});
+  return report(options, module->main(), run_compiled(std::move(model), std::move(inputs), options.threads));
 }
 
 }  // namespace
@@ -199,6 +200,8 @@ void add_run(CLI::App& app, Action& action) {
                    "ref, cpu, or cpu-checked: kernels interpreted with every access checked")
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs and random operators")->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads that share a kernel, on cpu (default: all cores)")
+      ->check(CLI::Range(1, 1024));
   command->add_option("--memory-limit", options->memory_limit,
                       "Bytes that tensors may hold together (default: four fifths of the machine's)");
   command->add_option("--trip-limit", options->trip_limit, "Trips that one loop may run");

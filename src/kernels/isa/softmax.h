@@ -50,7 +50,7 @@ SELKIE_INLINE Vector masked(const SoftmaxRowArguments& t, int64_t column, Vector
   if (t.added) score += load(t.added + column);
   if (t.allowed) {
     ByteVector bytes = *reinterpret_cast<const UnalignedByteVector*>(t.allowed + column);
-    score = __builtin_convertvector(bytes, IntVector) != 0 ? score : broadcast(-infinity);
+    score = __builtin_convertvector(bytes, IntVector) != 0 ? score : broadcast(t.refused);
   }
   return score;
 }
@@ -59,8 +59,10 @@ SELKIE_INLINE Vector masked(const SoftmaxRowArguments& t, int64_t column, Vector
 SELKIE_INLINE Vector masked_part(const SoftmaxRowArguments& t, int64_t column, int64_t count) {
   alignas(64) float part[lanes];
   for (int64_t i = 0; i < lanes; ++i) {
-    bool there = i < count && (!t.allowed || t.allowed[column + i]);
-    part[i] = there ? t.scores[column + i] + (t.added ? t.added[column + i] : 0.0f) : -infinity;
+    part[i] = -infinity;
+    if (i >= count) continue;
+    bool counts = !t.allowed || t.allowed[column + i];
+    part[i] = counts ? t.scores[column + i] + (t.added ? t.added[column + i] : 0.0f) : t.refused;
   }
   return load(part);
 }

@@ -105,12 +105,11 @@ void mask_causal(Heads& scores, int64_t past) {
   });
 }
 
-void add_mask(Heads& scores, const Tensor& mask) {
+void add_mask(Heads& scores, const Tensor& mask, double refused) {
   if (mask.rank() == 0 || mask.rank() > 4)
     fail("the mask has shape {}, but must be of rank 1 to 4", to_string(mask.dims()));
   std::vector<double> values = widen<double>(mask);
-  if (mask.dtype() == DType::boolean)
-    for (double& v : values) v = v != 0 ? 0 : masked;
+  bool boolean = mask.dtype() == DType::boolean;
   int64_t width = mask.dim(mask.rank() - 1);
   Dims dims = mask.dims();
   dims.back() = scores.size;
@@ -122,7 +121,14 @@ void add_mask(Heads& scores, const Tensor& mask) {
     if (scores.size != 0) strides[i] = strides[i] / scores.size * width;
   for_each_row(scores, [&](int64_t b, int64_t h, int64_t i, std::span<double> row) {
     const double* from = values.data() + b * strides[0] + h * strides[1] + i * strides[2];
-    for (size_t j = 0; j < row.size(); ++j) row[j] += static_cast<int64_t>(j) < width ? from[j] : masked;
+    for (size_t j = 0; j < row.size(); ++j) {
+      if (static_cast<int64_t>(j) >= width)
+        row[j] = masked;
+      else if (!boolean)
+        row[j] += from[j];
+      else if (from[j] == 0)
+        row[j] = refused;
+    }
   });
 }
 

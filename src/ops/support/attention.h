@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -45,8 +46,9 @@ void soften_scores(Heads& scores, double cap);
 void for_each_row(Heads& scores, const std::function<void(int64_t, int64_t, int64_t, std::span<double>)>& f);
 // Masks key j for query i where j > past + i.
 void mask_causal(Heads& scores, int64_t past);
-// Adds a mask that broadcasts to the scores; booleans mask what is false. Keys beyond a shorter mask are masked.
-void add_mask(Heads& scores, const Tensor& mask);
+// Adds a mask that broadcasts to the scores; where booleans are false, the score is `refused`. Keys beyond a shorter
+// mask are masked.
+void add_mask(Heads& scores, const Tensor& mask, double refused = -std::numeric_limits<double>::infinity());
 // Softmax of each row. `sinks` has none or one further score per head, which takes its share and is dropped.
 void softmax_scores(Heads& scores, std::span<const double> sinks = {});
 // probabilities · v of shape [batch, q heads, q length, v size].

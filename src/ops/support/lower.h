@@ -48,6 +48,7 @@ struct ConvolutionForm {
 struct AttentionForm {
   float scale;
   bool causal;
+  float masked_score;  // where a boolean is false
 };
 
 // A recurrent layer in f32 with the operands and results of ONNX's RNN, GRU and LSTM, whose activations are sigmoid,

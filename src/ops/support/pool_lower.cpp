@@ -107,9 +107,10 @@ void lower_max_pool(LowerContext& c) {
   std::vector<SlidingAxis> axes = axes_of(c);
   DType dtype = compute_dtype(c.dtype(0));
   if (c.result_count() > 1 && !is_written_out(axes)) c.refuse("places in a large window");
-  // Along the last axis, conditions keep elements side by side.
+  // Along the last axis, conditions keep elements side by side, if they are so at all.
   std::vector<SlidingAxis> clamped = axes;
-  for (size_t i = 0; i + 1 < axes.size(); ++i) clamped[i].clamped = can_be_clamped(c, axes[i]);
+  for (size_t i = 0; i < axes.size(); ++i)
+    clamped[i].clamped = (i + 1 < axes.size() || axes[i].stride > 1) && can_be_clamped(c, axes[i]);
   c.define(0, [&c, axes = std::move(clamped), dtype](const Index& at) {
     Value largest =
         fold_window(c, axes, spatial(at), kir::Op::max, c.builder().number(dtype, least_element(c.dtype(0))),

@@ -34,7 +34,7 @@ struct WindowTap {
 };
 
 // Windows of at most so many elements are written out, so that a kernel has results side by side in a vector.
-inline constexpr int64_t most_written_taps = 256;
+inline constexpr int64_t most_written_taps = 32;
 bool is_written_out(std::span<const SlidingAxis> axes);
 
 // Calls f for every element of a window that is written out, in row-major order.
