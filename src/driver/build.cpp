@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "analysis/rdp.h"
+#include "code_fingerprint.h"
 #include "codegen/cpu/compile.h"
 #include "compiler/compile.h"
+#include "driver/cache.h"
 #include "driver/host.h"
 #include "ir/parse.h"
 #include "kir/interpret.h"
@@ -29,10 +31,32 @@ runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels, std::sh
   };
 }
 
-program::Image compile_kernels(const std::vector<kir::Kernel>& kernels, int threads) {
+// All that code depends on: the kernels, the machine and what compiles. The kernels of a model are one entry, since
+// that is read at once when the model is compiled again.
+std::string cache_key(const std::vector<kir::Kernel>& kernels, const codegen::cpu::Isa& isa) {
+  std::string key =
+      fmt::format("{}\n{} {} {} {}\n", SELKIE_CODE_FINGERPRINT, isa.name, isa.triple, isa.cpu, isa.features);
+  for (const kir::Kernel& kernel : kernels) key += kir::print(kernel);
+  return key;
+}
+
+void compile_kernels(const std::vector<kir::Kernel>& kernels, const Options& options, Built& built) {
+  const codegen::cpu::Isa& isa = codegen::cpu::host_isa();
+  std::optional<CodeCache> cache;
+  std::string key;
+  if (!options.cache_folder.empty() && !kernels.empty()) {
+    cache.emplace(options.cache_folder, options.cache_bytes);
+    key = cache_key(kernels, isa);
+    if (std::optional<program::Image> image = cache->find(key)) {
+      built.image = std::move(*image);
+      built.code_is_cached = true;
+      return;
+    }
+  }
   std::vector<const kir::Kernel*> pointers;
   for (const kir::Kernel& kernel : kernels) pointers.push_back(&kernel);
-  return codegen::cpu::compile(pointers, codegen::cpu::host_isa(), static_cast<unsigned>(std::max(threads, 1)));
+  built.image = codegen::cpu::compile(pointers, isa, static_cast<unsigned>(std::max(options.threads, 1)));
+  if (cache) cache->store(key, built.image);
 }
 
 }  // namespace
@@ -67,7 +91,7 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   if (options.check_kernels) {
     executable->interpreter = interpreter(std::move(compiled.kernels), module);
   } else {
-    built.image = compile_kernels(compiled.kernels, options.threads);
+    compile_kernels(compiled.kernels, options, built);
     attach_code(built.image, compiled.program, *executable);
   }
   executable->program = std::move(compiled.program);

@@ -11,8 +11,10 @@
 namespace selkie::driver {
 
 struct Options {
-  bool check_kernels = false;  // kernels are interpreted, with every access checked
-  int threads = 1;             // that compile
+  bool check_kernels = false;     // kernels are interpreted, with every access checked
+  int threads = 1;                // that compile
+  std::string cache_folder = {};  // where code is kept from one compilation to the next; none if empty
+  uint64_t cache_bytes = uint64_t{256} << 20;
 };
 
 struct Built {
@@ -22,6 +24,7 @@ struct Built {
   size_t kernels = 0;
   size_t host_calls = 0;
   program::Image image = {};  // empty if kernels are interpreted
+  bool code_is_cached = false;
   // For operators that run on the host; null if none does.
   std::shared_ptr<const ir::Module> module = {};
   std::vector<compiler::HostNode> host_nodes = {};

@@ -56,6 +56,10 @@ class Writer {
     write(uint64_t{text.size()});
     bytes_ += text;
   }
+  void write(const std::vector<std::byte>& bytes) {
+    write(uint64_t{bytes.size()});
+    bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
   template <class T>
   void write(const std::vector<T>& items) {
     write(uint64_t{items.size()});
@@ -123,6 +127,10 @@ class Reader {
     std::span<const std::byte> bytes = take(number<uint64_t>(rest_.size()));
     text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
+  void read(std::vector<std::byte>& to) {
+    std::span<const std::byte> bytes = take(number<uint64_t>(rest_.size()));
+    to.assign(bytes.begin(), bytes.end());
+  }
   template <class T>
   void read(std::vector<T>& items) {
     if constexpr (Number<T>) {
@@ -186,63 +194,6 @@ class Reader {
 
   std::span<const std::byte> rest_;
   std::string what_;
-};
-
-// What the bytes of a type mean, as text: it differs between builds that cannot read each other's files.
-class Layout {
- public:
-  template <class T>
-  static std::string of() {
-    Layout layout;
-    layout.describe(static_cast<const T*>(nullptr));
-    return std::move(layout.text_);
-  }
-
-  void operator()(const auto&... values) { (describe(&values), ...); }
-
- private:
-  template <class T>
-  void describe(const T*) {
-    if constexpr (std::is_enum_v<T>) {
-      text_ += fmt::format("e{}", enumerators<T>);
-    } else if constexpr (Number<T>) {
-      text_ += fmt::format("{}{}", std::floating_point<T> ? 'f' : 'i', sizeof(T));
-    } else {
-      const T example{};
-      text_ += '{';
-      fields(*this, example);
-      text_ += '}';
-    }
-  }
-  void describe(const std::string*) { text_ += 's'; }
-  template <class T>
-  void describe(const std::vector<T>*) {
-    text_ += 'v';
-    describe(static_cast<const T*>(nullptr));
-  }
-  template <class T, size_t count>
-  void describe(const std::array<T, count>*) {
-    text_ += fmt::format("a{}", count);
-    describe(static_cast<const T*>(nullptr));
-  }
-  template <class A, class B>
-  void describe(const std::pair<A, B>*) {
-    text_ += 'p';
-    describe(static_cast<const A*>(nullptr));
-    describe(static_cast<const B*>(nullptr));
-  }
-  template <class T>
-  void describe(const std::optional<T>*) {
-    text_ += 'o';
-    describe(static_cast<const T*>(nullptr));
-  }
-  template <class T, class Order>
-  void describe(const std::map<std::string, T, Order>*) {
-    text_ += 'm';
-    describe(static_cast<const T*>(nullptr));
-  }
-
-  std::string text_;
 };
 
 }  // namespace selkie::program

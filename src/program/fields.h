@@ -98,6 +98,11 @@ void fields(auto& archive, Is<Input> auto& input) {
   archive(name, is_tensor, dtype, rank);
 }
 
+void fields(auto& archive, Is<Image> auto& image) {
+  auto& [isa, code, entries] = image;
+  archive(isa, code, entries);
+}
+
 // All but the constants: their elements lie beside the rest.
 void fields(auto& archive, Is<Program> auto& program) {
   auto& [inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions, attentions,

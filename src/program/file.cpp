@@ -9,6 +9,7 @@
 
 #include "program/checksum.h"
 #include "program/fields.h"
+#include "program/layout.h"
 #include "program/verify.h"
 
 namespace selkie::program {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "program/checksum.h"
 #include "program/fields.h"
@@ -240,6 +241,48 @@ TEST_F(Files, EveryChangedByteIsRefusedOrHarmless) {
   EXPECT_GT(harmless, 0u);  // elements of constants, and what lies between the sections
   write(whole);
   EXPECT_NO_THROW(check_weights(path_));
+}
+
+// Makes the checksums of a changed program and of the header right again.
+void reseal(std::string& file) {
+  constexpr size_t section = 20;  // offset, bytes and checksum of the program
+  constexpr size_t end = 92;
+  uint64_t place[2];
+  std::memcpy(place, file.data() + section, sizeof(place));
+  std::span<const std::byte> all = std::as_bytes(std::span(file));
+  if (place[0] > all.size() || place[1] > all.size() - place[0]) return;
+  uint64_t sum = checksum(all.subspan(place[0], place[1]));
+  std::memcpy(file.data() + section + sizeof(place), &sum, sizeof(sum));
+  sum = checksum(all.first(end));
+  std::memcpy(file.data() + end, &sum, sizeof(sum));
+}
+
+TEST_F(Files, ChangesThatChecksumsDoNotFindAreRefusedOrRead) {
+  write_artifact(small_artifact(), path_);
+  std::string whole = bytes();
+  constexpr size_t program_at = 4096;
+  uint64_t program_bytes = 0;
+  std::memcpy(&program_bytes, whole.data() + 28, sizeof(program_bytes));
+  std::mt19937_64 random(1);
+  int mutations = 2000;
+  if (const char* given = std::getenv("SELKIE_MUTATIONS")) mutations = std::atoi(given);  // a soak
+  int refused = 0;
+  for (int i = 0; i < mutations; ++i) {
+    std::string changed = whole;
+    for (uint64_t count = 1 + random() % 3; count > 0; --count) {
+      bool in_header = random() % 16 == 0;
+      char& byte = changed[in_header ? 12 + random() % 80 : program_at + random() % program_bytes];
+      byte = static_cast<char>(random() % 2 == 0 ? random() : static_cast<uint64_t>(byte) + random() % 5 - 2);
+    }
+    reseal(changed);
+    write(changed);
+    try {
+      disassemble(read_artifact(path_).program);
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, mutations / 2);
 }
 
 struct Broken {

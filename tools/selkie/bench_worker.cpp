@@ -17,7 +17,8 @@ using Clock = std::chrono::steady_clock;
 
 class Worker {
  public:
-  Worker(std::string path, uint64_t seed, int threads) : path_(std::move(path)), random_(seed), threads_(threads) {}
+  Worker(std::string path, uint64_t seed, int threads, std::string cache_folder)
+      : path_(std::move(path)), random_(seed), threads_(threads), cache_folder_(std::move(cache_folder)) {}
 
   std::string answer(const std::string& line) {
     size_t space = std::min(line.find(' '), line.size());
@@ -39,11 +40,13 @@ class Worker {
   }
 
   std::string load() {
-    CpuModel loaded = load_cpu_model(path_, {.threads = core_count()});
+    CpuModel loaded = load_cpu_model(path_, {.threads = core_count(), .cache_folder = cache_folder_});
     model_ = std::make_unique<CpuRun>(std::move(loaded.built), threads_);
     inputs_.assign(parameters().size(), HostValue());
-    return fmt::format(R"({{"load_ms": {:.3f}, "compile_ms": {:.3f}, "kernels": {}, "host_calls": {}}})",
-                       loaded.load_ms, loaded.compile_ms, model_->built().kernels, model_->built().host_calls);
+    return fmt::format(
+        R"({{"load_ms": {:.3f}, "compile_ms": {:.3f}, "code_is_cached": {}, "kernels": {}, "host_calls": {}}})",
+        loaded.load_ms, loaded.compile_ms, model_->built().code_is_cached, model_->built().kernels,
+        model_->built().host_calls);
   }
 
   std::string input(const std::string& text) {
@@ -95,14 +98,15 @@ class Worker {
   std::string path_;
   std::mt19937_64 random_;
   int threads_;
+  std::string cache_folder_;
   std::vector<HostValue> inputs_, outputs_;
   std::unique_ptr<CpuRun> model_;
 };
 
 }  // namespace
 
-int bench_worker(const std::string& model, uint64_t seed, int threads) {
-  Worker worker(model, seed, threads);
+int bench_worker(const std::string& model, uint64_t seed, int threads, const std::string& cache_folder) {
+  Worker worker(model, seed, threads, cache_folder);
   fmt::print("{{}}\n");
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {

@@ -1,5 +1,6 @@
 // selkie compile: a model as a file that runs without being compiled again.
 #include "base/text.h"
+#include "cache_options.h"
 #include "commands.h"
 #include "cpu_run.h"
 #include "driver/artifact.h"
@@ -12,27 +13,31 @@ struct Options {
   std::string model;
   std::string output;
   int threads = core_count();
+  CacheOptions cache;
   bool json = false;
 };
 
 int compile(const Options& options) {
   if (program::is_artifact(options.model)) fail("'{}' is compiled already", options.model);
-  CpuModel model = load_cpu_model(options.model, {.threads = options.threads});
+  CpuModel model =
+      load_cpu_model(options.model, {.threads = options.threads, .cache_folder = cache_folder(options.cache)});
   uint64_t bytes = driver::save(model.built, options.output);
   const program::Program& program = model.built.executable->program;
   if (options.json) {
     fmt::print(R"({{"file": {}, "bytes": {}, "code_bytes": {}, "nodes": {}, "kernels": {}, "distinct_kernels": {}, )"
-               R"("host_calls": {}, "import_ms": {:.1f}, "compile_ms": {:.1f}}})"
+               R"("host_calls": {}, "import_ms": {:.1f}, "compile_ms": {:.1f}, "code_is_cached": {}}})"
                "\n",
                json_quote(options.output), bytes, model.built.image.code.size(), model.built.nodes, model.built.kernels,
-               program.kernels.size(), model.built.host_calls, model.load_ms, model.compile_ms);
+               program.kernels.size(), model.built.host_calls, model.load_ms, model.compile_ms,
+               model.built.code_is_cached);
     return 0;
   }
   fmt::print("{}: {} bytes, of which {} are code for {}\n", options.output, bytes, model.built.image.code.size(),
              model.built.image.isa);
   fmt::print("{} nodes as {} kernels ({} different generated ones) and {} host calls\n", model.built.nodes,
              model.built.kernels, program.kernels.size(), model.built.host_calls);
-  fmt::print("imported in {:.1f} ms, compiled in {:.1f} ms\n", model.load_ms, model.compile_ms);
+  fmt::print("imported in {:.1f} ms, compiled in {:.1f} ms{}\n", model.load_ms, model.compile_ms,
+             model.built.code_is_cached ? ", with code from the cache" : "");
   return 0;
 }
 
@@ -45,6 +50,7 @@ void add_compile(CLI::App& app, Action& action) {
   command->add_option("-o,--output", options->output, "The file to write, by convention NAME.selkie")->required();
   command->add_option("--threads", options->threads, "Threads that compile (default: all cores)")
       ->check(CLI::PositiveNumber);
+  add_cache_options(*command, options->cache);
   command->add_flag("--json", options->json, "Machine-readable output");
   command->footer(
       "Examples:\n"

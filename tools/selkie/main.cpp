@@ -9,10 +9,12 @@
 #include "ir/verify.h"
 #include "onnx/import.h"
 #include "ops/registry.h"
+#include "program/file.h"
 
 namespace selkie::cli {
 
 std::unique_ptr<ir::Module> load_model(const std::string& path) {
+  if (program::is_artifact(path)) fail("'{}' is compiled: the model that it was made from is needed here", path);
   if (!path.ends_with(".sk")) return onnx::import_file(path, ops::op_set());
   std::ifstream in(path);
   if (!in) fail("cannot open '{}'", path);

@@ -7,6 +7,7 @@
 #include "analysis/checks.h"
 #include "base/convert.h"
 #include "base/text.h"
+#include "cache_options.h"
 #include "checked_run.h"
 #include "commands.h"
 #include "cpu_run.h"
@@ -30,6 +31,7 @@ struct Options {
   int64_t trip_limit = ir::RunLimits{}.loop_trips;
   bool path = false;
   bool facts = false;
+  CacheOptions cache;
   bool json = false;
 };
 
@@ -119,7 +121,8 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
 
 Outcome run_compiled(CpuModel model, std::vector<HostValue> inputs, int threads) {
   std::string how = model.was_compiled ? fmt::format("loaded in {:.1f} ms", model.load_ms)
-                                       : fmt::format("compiled in {:.1f} ms", model.compile_ms);
+                                       : fmt::format("compiled in {:.1f} ms{}", model.compile_ms,
+                                                     model.built.code_is_cached ? " with code from the cache" : "");
   CpuRun compiled(std::move(model.built), threads);
   auto start = std::chrono::steady_clock::now();
   Outcome outcome{.outputs = compiled.run(std::move(inputs)), .path = {}};
@@ -182,7 +185,9 @@ int run(const Options& options) {
   analysis::check_inputs(analysis::Rdp(*module), inputs);
   if (options.target == "ref")
     return report(options, module->main(), run_reference(*module, std::move(inputs), options));
-  CpuModel model = build_cpu_model(module, {.check_kernels = options.target == "cpu-checked", .threads = core_count()});
+  CpuModel model = build_cpu_model(module, {.check_kernels = options.target == "cpu-checked",
+                                            .threads = core_count(),
+                                            .cache_folder = cache_folder(options.cache)});
   return report(options, module->main(), run_compiled(std::move(model), std::move(inputs), options.threads));
 }
 
@@ -207,6 +212,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--trip-limit", options->trip_limit, "Trips that one loop may run");
   command->add_flag("--path", options->path, "Print which branches and loops ran");
   command->add_flag("--facts", options->facts, "Hold what 'selkie explain' claims against the run");
+  add_cache_options(*command, options->cache);
   command->add_flag("--json", options->json, "Machine-readable output");
   command->callback([=, &action] { action = [=] { return run(*options); }; });
 }
