@@ -68,6 +68,7 @@ class Stitcher::Stitching {
   std::optional<StitchedKernel> run(const Value& root, bool vectorised);
   std::optional<StitchedKernel> run_epilogue(const Value& root, const Value& producer, size_t columns);
   StitchedKernel run_copy(const Value& value, const Layout& to);
+  std::optional<StitchedKernel> run_part(const Value& root, const Value& part, size_t axis, sym::Expr offset);
 
  private:
   struct Lowered {
@@ -346,6 +347,21 @@ std::optional<StitchedKernel> Stitcher::Stitching::run_epilogue(const Value& roo
   return result;
 }
 
+std::optional<StitchedKernel> Stitcher::Stitching::run_part(const Value& root, const Value& part, size_t axis,
+                                                            sym::Expr offset) {
+  uint32_t output =
+      builder_.add_buffer("y", owner_.rdp_.known(root).type.dtype, kir::Buffer::Role::output, elements(root));
+  nest(dims_of(part), layout(root), true, [&](const Index& at) {
+    Index to = at;
+    to[axis] = to[axis] + builder_.integer(offset);
+    builder_.store(output, position(builder_, layout(root), dims_of(root), to), read(part, at));
+  });
+  StitchedKernel result{.inputs = std::move(inputs_)};
+  if (repeats_ || builder_.reduces_in_vector_loop() || !index_checks(result.index_checks)) return std::nullopt;
+  result.kernel = shape_loops(builder_.finish(), builder_.symbols());
+  return result;
+}
+
 StitchedKernel Stitcher::Stitching::run_copy(const Value& value, const Layout& to) {
   const SymDims& dims = dims_of(value);
   uint32_t output =
@@ -393,6 +409,7 @@ NodeForm Stitcher::find_form(const Node& node) {
             .attention = context.attention(),
             .recurrent = context.recurrent(),
             .permutation = context.permutation(),
+            .concatenation = context.concatenation(),
             .reshapes = context.is_view()};
   } catch (const ir::NotLowered& refused) {
     return {.refusal = refused.reason};
@@ -452,6 +469,21 @@ std::optional<StitchedKernel> Stitcher::stitch_epilogue(const Value& root, const
   std::set<const Node*> others = inlined;
   others.erase(producer.node);
   return Stitching(*this, others, "epilogue").run_epilogue(root, producer, columns);
+}
+
+std::optional<std::vector<StitchedKernel>> Stitcher::stitch_parts(const Value& root,
+                                                                  const std::set<const Node*>& inlined) {
+  const Node& node = *root.node;
+  size_t axis = *form(node).concatenation;
+  sym::Expr offset = symbols_.constant(0);
+  std::vector<StitchedKernel> parts;
+  for (const Value* operand : node.operands) {
+    auto part = Stitching(*this, inlined, "part").run_part(root, *operand, axis, offset);
+    if (!part) return std::nullopt;
+    parts.push_back(std::move(*part));
+    offset = offset + (*rdp_.known(*operand).type.dims)[axis];
+  }
+  return parts;
 }
 
 StitchedKernel Stitcher::stitch_copy(const Value& value, const Layout& to) {

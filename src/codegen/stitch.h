@@ -27,6 +27,7 @@ struct NodeForm {
   std::optional<ir::AttentionForm> attention = {};
   std::optional<ir::RecurrentForm> recurrent = {};
   std::optional<std::vector<int64_t>> permutation = {};  // it moves axes and does nothing else
+  std::optional<size_t> concatenation = {};              // it puts its operands one after the other along an axis
   bool reshapes = false;                                 // its result is its first operand under other dims
 };
 
@@ -71,6 +72,9 @@ class Stitcher {
   // columns are the axis of that number; the rows are all others.
   std::optional<StitchedKernel> stitch_epilogue(const ir::Value& root, const std::set<const ir::Node*>& inlined,
                                                 const ir::Value& producer, size_t columns);
+  // For a concatenation a kernel per operand, which stores its part of `root`.
+  std::optional<std::vector<StitchedKernel>> stitch_parts(const ir::Value& root,
+                                                          const std::set<const ir::Node*>& inlined);
   // Copies a stored value into another layout.
   StitchedKernel stitch_copy(const ir::Value& value, const Layout& to);
 

@@ -44,6 +44,11 @@ Compiled Emitter::run() {
   plan::FusionRules rules{
       .is_view = [&](const Node& node) { return stitcher_.placement().views.contains(&node); },
       .has_kernel = [&](const Node& node) { return computable_.contains(&node) && !emits_whole(node); },
+      .may_be_inlined =
+          [&](const Node& node) {
+            // Elsewhere each element would have to be looked for among the parts.
+            return !stitcher_.form(node).concatenation || !is_float(rdp_.known(*node.results[0]).type.dtype);
+          },
       .fits = [&](const Value& stored, const auto& inlined) { return fits(stored, inlined); }};
   for (const plan::Step& step : plan::form_steps(main_.body, rules)) {
     emit(step);
@@ -213,11 +218,24 @@ bool Emitter::fits(const Value& stored, const std::set<const Node*>& inlined) {
         product ? product->batch.empty() && !product->c.columns.empty() : stitcher_.form(*call).convolution.has_value();
     return only && whole && stitcher_.stitch_epilogue(stored, inlined, *call->results[0], column_axis(*call));
   }
+  if (stitcher_.form(*stored.node).concatenation) {
+    for (const Node* node : inlined)
+      if (node != stored.node && follows_library_call(*node, 4)) return false;
+    return stitcher_.stitch_parts(stored, inlined).has_value();
+  }
   auto together = stitcher_.stitch(stored, inlined, "trial");
   if (!together || together->kernel.buffers.size() > 16) return false;
   if (together->vectorised) return true;
   auto alone = stitcher_.stitch(stored, {stored.node}, "trial");
   return alone && !alone->vectorised;
+}
+
+bool Emitter::follows_library_call(const Node& node, int most_steps) {
+  if (is_library_call(node)) return true;
+  if (most_steps == 0 || node.op->mapping != ir::Mapping::one_to_one) return false;
+  return std::ranges::any_of(node.operands, [&](const Value* operand) {
+    return operand != nullptr && operand->node != nullptr && follows_library_call(*operand->node, most_steps - 1);
+  });
 }
 
 Emitter::Register Emitter::add_register(RegisterInfo info) {
@@ -275,6 +293,7 @@ void Emitter::emit(const plan::Step& step) {
   if (step.stored == nullptr) return emits_whole(*step.node) ? emit_recurrent(*step.node) : emit_host(*step.node);
   if (step.inlined.size() == 1 && stitcher_.placement().views.contains(step.node)) return emit_view(*step.node);
   if (const Node* call = library_call(step.inlined)) return emit_library_call(*call, *step.stored, step.inlined);
+  if (stitcher_.form(*step.node).concatenation && emit_parts(*step.stored, step.inlined)) return;
   auto kernel = stitcher_.stitch(*step.stored, step.inlined, "kernel");
   if (kernel && is_sized(*kernel)) {
     emit_kernel(*step.stored, std::move(*kernel), *step.node);
@@ -330,6 +349,16 @@ uint32_t Emitter::add_launch(Register output, codegen::StitchedKernel stitched, 
   launch.kernel = kernel_index(std::move(stitched.kernel));
   program().launches.push_back(std::move(launch));
   return static_cast<uint32_t>(program().launches.size() - 1);
+}
+
+bool Emitter::emit_parts(const Value& stored, const std::set<const Node*>& inlined) {
+  auto parts = stitcher_.stitch_parts(stored, inlined);
+  if (!parts || !std::ranges::all_of(*parts, [&](const auto& part) { return is_sized(part); })) return false;
+  Register output = new_stored(stored);
+  for (codegen::StitchedKernel& part : *parts)
+    instruction(Opcode::launch, add_launch(output, std::move(part), stored.node->source));
+  bind_symbols(stored, output, false);
+  return true;
 }
 
 void Emitter::emit_kernel(const Value& stored, codegen::StitchedKernel stitched, const Node& node) {

@@ -34,6 +34,9 @@ class Emitter {
   void emit(const plan::Step& step);
   bool is_sized(const codegen::StitchedKernel& kernel) const;
   void emit_view(const Node& node);
+  bool emit_parts(const Value& stored, const std::set<const Node*>& inlined);
+  // Whether element-wise work leads to the results of a library call, whose epilogue it can be.
+  bool follows_library_call(const Node& node, int most_steps);
   void emit_kernel(const Value& stored, codegen::StitchedKernel kernel, const Node& node);
   void emit_host(const Node& node);
   void results();

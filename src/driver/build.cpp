@@ -17,8 +17,9 @@ namespace selkie::driver {
 namespace {
 
 // In this order: decided arms first, since what they leave is less; shapes before what only they used is removed.
-constexpr std::string_view pipeline[] = {"fold_constants",    "dead_arms",      "fold_known", "shape_arithmetic",
-                                         "static_attributes", "fuse_attention", "dead_code"};
+constexpr std::string_view pipeline[] = {"fold_constants",          "dead_arms",         "fold_known",
+                                         "shape_arithmetic",        "static_attributes", "fuse_attention",
+                                         "transposed_convolutions", "dead_code"};
 
 // Kernels speak of the module's symbols.
 runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels, std::shared_ptr<const ir::Module> module) {

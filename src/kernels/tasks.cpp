@@ -15,7 +15,12 @@ constexpr double least_products_of_task = 3e5;
 
 }  // namespace
 
-Cut cut_tasks(const CutRequest& request) {
+Cut cut_tasks(const CutRequest& asked) {
+  // Nothing is one task, too, which then has nothing to do.
+  CutRequest request = asked;
+  request.rows = std::max<int64_t>(1, request.rows);
+  request.columns = std::max<int64_t>(1, request.columns);
+  request.row_step = std::max<int64_t>(1, request.row_step);
   Cut cut{.rows = request.row_step, .columns = round_up(request.columns, request.column_step)};
   if (request.threads <= 1) return cut;
   double products = static_cast<double>(request.rows) * static_cast<double>(request.columns) *

@@ -92,6 +92,8 @@ Value max(Value a, Value b) {
   return binary(Op::max, a, b);
 }
 Value select(Value condition, Value yes, Value no) {
+  const Expr& known = condition.builder().kernel()[condition.id()];
+  if (known.op == Op::constant) return known.bits != 0 ? yes : no;
   return condition.builder().make(Op::select, yes.dtype(), {{condition, yes, no}});
 }
 Value cast(Value a, DType dtype) {

@@ -38,6 +38,7 @@ void backward(BackwardContext& c) {
 
 void lower(LowerContext& c) {
   auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(c.rank(0))));
+  c.set_concatenation(axis);
   c.define(0, [&c, axis](const Index& at) {
     sym::Expr end = c.constant(0);
     kir::Value result;

@@ -72,7 +72,9 @@ class Fusion {
     for (size_t i = region_.nodes.size(); i-- > 0;) {
       const Node* node = region_.nodes[i].get();
       if (inlined.contains(node) || refused.contains(node) || taken_.contains(node)) continue;
-      if (node->results.size() != 1 || node->op->mapping == Mapping::opaque || !rules_.has_kernel(*node)) continue;
+      if (node->results.size() != 1 || node->op->mapping == Mapping::opaque || !rules_.has_kernel(*node) ||
+          !rules_.may_be_inlined(*node))
+        continue;
       const std::set<const Node*>& users = users_[node->results[0].get()];
       bool all_inside = !users.empty() && std::ranges::all_of(users, [&](const Node* user) {
         return user != nullptr && inlined.contains(user);

@@ -20,6 +20,8 @@ struct FusionRules {
   std::function<bool(const ir::Node&)> is_view;
   // Whether a kernel can compute a node's results.
   std::function<bool(const ir::Node&)> has_kernel;
+  // Whether a node that has one may be computed where its result is used.
+  std::function<bool(const ir::Node&)> may_be_inlined;
   // Whether `stored` can be computed by one kernel with these nodes inlined, at no more work than before.
   std::function<bool(const ir::Value& stored, const std::set<const ir::Node*>& inlined)> fits;
 };

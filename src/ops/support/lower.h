@@ -101,6 +101,8 @@ class LowerContext : public ShapeContext {
   void set_view() { view_ = true; }
   // Says that axis i of the result is axis axes[i] of operand 0.
   void set_permutation(std::vector<int64_t> axes) { permutation_ = std::move(axes); }
+  // Says that the result is the operands one after the other along an axis.
+  void set_concatenation(size_t axis) { concatenation_ = axis; }
   // Says that the node is a product or a convolution, too.
   void set_product(ProductForm form) { product_ = std::move(form); }
   void set_convolution(ConvolutionForm form) { convolution_ = std::move(form); }
@@ -114,6 +116,7 @@ class LowerContext : public ShapeContext {
   const std::optional<AttentionForm>& attention() const { return attention_; }
   const std::optional<RecurrentForm>& recurrent() const { return recurrent_; }
   const std::optional<std::vector<int64_t>>& permutation() const { return permutation_; }
+  std::optional<size_t> concatenation() const { return concatenation_; }
   bool is_view() const { return view_; }
   struct IndexCheck {
     size_t operand;
@@ -130,6 +133,7 @@ class LowerContext : public ShapeContext {
   std::optional<AttentionForm> attention_;
   std::optional<RecurrentForm> recurrent_;
   std::optional<std::vector<int64_t>> permutation_;
+  std::optional<size_t> concatenation_;
   bool view_ = false;
   std::vector<IndexCheck> index_checks_;
 };

@@ -1,0 +1,187 @@
+// Library kernels in programs: convolutions, products, attention and recurrent layers at sizes that only the run tells,
+// with what is fused into them, and the layouts around them.
+#include "sizes.h"
+
+namespace selkie::tests {
+namespace {
+
+// A constant of small numbers.
+std::string constant(std::string_view name, const Dims& dims, int64_t seed) {
+  std::string values;
+  for (int64_t i = 0; i < element_count(dims); ++i)
+    values += fmt::format("{}{}", i == 0 ? "" : ", ", static_cast<double>((i * 7 + seed * 5) % 17 - 8) / 16);
+  std::string text;
+  for (int64_t d : dims) text += fmt::format("{}{}", text.empty() ? "" : ", ", d);
+  return fmt::format("const @{}: f32[{}] = {{{}}}\n", name, text, values);
+}
+
+std::string convolution(std::string_view input, const Dims& weights, std::string_view attrs,
+                        std::string_view after = "%y = conv(%x, @w, @b) {{{}}}") {
+  return constant("w", weights, 1) + constant("b", {weights[0]}, 2) +
+         fmt::format("func @main(%x: {}) -> (y: ?) {{ {} return %y }}", input,
+                     fmt::format(fmt::runtime(std::string(after)), attrs));
+}
+
+program::Program compiled(const std::string& text) {
+  return driver::compile(*ir::parse(text, ops::op_set(), "test")).program;
+}
+
+TEST(Library, ConvolutionsOfAllForms) {
+  Rules rules{.runs = 16, .least_good = 4, .largest = 17};
+  check(convolution("f32[N, 3, H, W]", {5, 3, 3, 3}, "pads = [1, 1, 1, 1]"), rules);
+  check(convolution("f32[N, 3, H, W]", {9, 3, 7, 7}, "pads = [3, 3, 3, 3], strides = [2, 2]"), rules);
+  check(convolution("f32[N, 8, H, W]", {16, 8, 1, 1}, ""), rules);
+  check(convolution("f32[N, 4, H, W]", {6, 2, 3, 2}, "group = 2, strides = [2, 3], auto_pad = \"SAME_LOWER\""), rules);
+  check(convolution("f32[N, 12, H, W]", {12, 1, 3, 3}, "group = 12, pads = [1, 1, 1, 1]"), rules);
+  check(convolution("f32[N, 12, H, W]", {12, 1, 5, 5}, "group = 12, pads = [2, 2, 2, 2], strides = [2, 2]"), rules);
+  check(convolution("f32[N, 2, L]", {3, 2, 3}, "dilations = [2], pads = [1, 2]"), rules);
+  check(convolution("f32[N, 2, D, H, W]", {3, 2, 2, 1, 3}, "pads = [1, 0, 1, 0, 0, 1]"),
+        {.runs = 16, .least_good = 4, .largest = 7});
+}
+
+// Wide enough for Winograd's algorithm, whose error is larger.
+TEST(Library, ConvolutionsByWinograd) {
+  std::string text = convolution("f32[N, 32, H, W]", {32, 32, 3, 3}, "pads = [1, 1, 1, 1]");
+  EXPECT_NE(compiled(text).convolutions.at(0).winograd, program::no_register);
+  check(text, {.runs = 6, .least_good = 2, .largest = 17});
+  // One output pixel per line and column does not pay for it.
+  EXPECT_EQ(compiled(convolution("f32[1, 32, 3, 3]", {32, 32, 3, 3}, "")).convolutions.at(0).winograd,
+            program::no_register);
+}
+
+TEST(Library, WeightsThatAreNoConstantsGoThroughKernels) {
+  check(
+      "func @main(%x: f32[N, 4, L], %w: f32[6, 2, K]) -> (y: ?) { %y = conv(%x, %w) {group = 2, pads = [1, 1]} "
+      "return %y }",
+      {.runs = 30, .least_good = 4, .largest = 9});
+}
+
+TEST(Library, EpiloguesAreFused) {
+  std::string residual = convolution("f32[N, 8, H, W]", {8, 8, 3, 3}, "pads = [1, 1, 1, 1]",
+                                     "%c = conv(%x, @w, @b) {{{}}} %a = add(%c, %x) %r = relu(%a) %y = conv(%r, @w)");
+  program::Program p = compiled(residual);
+  ASSERT_EQ(p.convolutions.size(), 2u);
+  EXPECT_TRUE(p.convolutions[0].epilogue.has_value());
+  check(residual, {.runs = 24, .least_good = 4, .largest = 17});
+  std::string swish = constant("w", {7, 9}, 3) + constant("b", {9}, 4) +
+                      "func @main(%x: f32[B, S, 7]) -> (y: ?) { %p = matmul(%x, @w) %a = add(%p, @b) %s = sigmoid(%a) "
+                      "%y = mul(%a, %s) return %y }";
+  p = compiled(swish);
+  EXPECT_TRUE(p.products.at(0).epilogue.has_value());
+  EXPECT_EQ(count(p, program::Opcode::launch), 0u);
+  check(swish);
+}
+
+TEST(Library, EpiloguesThatCannotBeAreNotFused) {
+  // Something else reads the product, its elements move, or a row is reduced.
+  for (std::string_view after :
+       {"%p = matmul(%x, @w) %r = relu(%p) %y = add(%r, %p) return %y, %p",
+        "%p = matmul(%x, @w) %t = transpose(%p) {perm = [1, 0]} %y = relu(%p) %z = add(%t, %t) "
+        "return %y, %z",
+        "%p = matmul(%x, @w) %y = softmax(%p) {axis = -1} %z = softmax(%y) {axis = -1} return "
+        "%y, %z"}) {
+    std::string text =
+        constant("w", {5, 6}, 1) + fmt::format("func @main(%x: f32[M, 5]) -> (y: ?, z: ?) {{ {} }}", after);
+    EXPECT_FALSE(compiled(text).products.at(0).epilogue.has_value()) << text;
+    check(text);
+  }
+}
+
+TEST(Library, LayoutsDoNotShow) {
+  Rules rules{.runs = 12, .least_good = 3, .largest = 17};
+  std::string weights = constant("w", {8, 8, 3, 3}, 1) + constant("v", {4, 8, 1, 1}, 2) + constant("s", {8, 5}, 3);
+  // A result in between, views and kernels of all kinds behind channels-last tensors.
+  for (std::string_view body :
+       {"%a = conv(%x, @w) {pads = [1, 1, 1, 1]} %b = relu(%a) %y = conv(%b, @v) return %y, %b",
+        "%a = conv(%x, @w) {pads = [1, 1, 1, 1]} %y = reshape(%a, _) {shape = sym[N, 8, -1]} %z = transpose(%y) {perm "
+        "= [0, 2, 1]} %q = matmul(%z, @s) return %q, %z",
+        "%a = conv(%x, @w) {pads = [1, 1, 1, 1]} %b = global_average_pool(%a) %c = mul(%a, %b) %d = concat(%c, %x) "
+        "{axis = 1} %e = max_pool(%d) {kernel_shape = [2, 2], pads = [1, 1, 0, 0]} return %e, %c",
+        "%a = conv(%x, @w) {pads = [1, 1, 1, 1]} %b = softmax(%a) {axis = 1} %c = softmax(%a) {axis = -1} %d = add(%b, "
+        "%c) %e = flatten(%d) return %e, %d",
+        "%t = transpose(%x) {perm = [0, 2, 3, 1]} %a = exp(%t) %b = transpose(%a) {perm = [0, 3, 1, 2]} %c = conv(%b, "
+        "@v) return %c, %a"})
+    check(weights + fmt::format("func @main(%x: f32[N, 8, H, W]) -> (y: ?, z: ?) {{ {} }}", body), rules);
+}
+
+TEST(Library, TransposesOfFactorsNeedNoCopy) {
+  std::string text =
+      "func @main(%q: f32[B, S, 2, 8], %k: f32[B, T, 2, 8]) -> (y: ?) { %a = transpose(%q) {perm = [0, 2, 1, 3]} %b = "
+      "transpose(%k) {perm = [0, 2, 3, 1]} %y = matmul(%a, %b) return %y }";
+  program::Program p = compiled(text);
+  EXPECT_EQ(count(p, program::Opcode::launch), 0u) << program::disassemble(p);
+  check(text, {.largest = 17});
+}
+
+TEST(Library, ConcatenationDoesNotRepeatWhatItJoins) {
+  std::string text = constant("w", {8, 8, 1, 1}, 1) + constant("v", {4, 16, 1, 1}, 2) +
+                     "func @main(%x: f32[N, 8, H, W]) -> (y: ?) { %a = conv(%x, @w) %b = sigmoid(%a) %c = mul(%a, %b) "
+                     "%d = conv(%c, @w) %e = sigmoid(%d) %f = concat(%c, %e) {axis = 1} %y = max_pool(%f) "
+                     "{kernel_shape = [1, 1]} %z = conv(%y, @v) return %z }";
+  program::Program p = compiled(text);
+  EXPECT_EQ(p.launches.size() - count(p, program::Opcode::launch), 2u) << program::disassemble(p);
+  check(text, {.runs = 12, .least_good = 4, .largest = 9});
+}
+
+TEST(Library, Attention) {
+  Rules rules{.largest = 37};
+  std::string heads = "%q: f32[B, 4, S, 8], %k: f32[B, 2, T, 8], %v: f32[B, 2, T, 5]";
+  check(fmt::format("func @main({}) -> (y: ?) {{ %y = attention(%q, %k, %v) return %y }}", heads), rules);
+  check(fmt::format("func @main({}) -> (y: ?) {{ %y = attention(%q, %k, %v) {{is_causal = 1}} return %y }}", heads),
+        rules);
+  check(fmt::format("func @main({}, %m: f32[B, 1, S, T]) -> (y: ?) {{ %y = attention(%q, %k, %v, %m) {{scale = 0.5}} "
+                    "return %y }}",
+                    heads),
+        rules);
+  check(
+      fmt::format("func @main({}, %m: bool[S, T]) -> (y: ?) {{ %y = attention(%q, %k, %v, %m) {{masked_score = -3.0}} "
+                  "return %y }}",
+                  heads),
+      {.largest = 37, .whole_to = 1});
+  std::string parts = R"(
+const @c: f32[] = {0.25}
+func @main(%q: f32[B, S, 2, 8], %k: f32[B, T, 2, 8], %v: f32[B, T, 2, 8], %m: f32[B, 1, 1, T]) -> (y: ?) {
+  %a = transpose(%q) {perm = [0, 2, 1, 3]}
+  %b = transpose(%k) {perm = [0, 2, 3, 1]}
+  %d = transpose(%v) {perm = [0, 2, 1, 3]}
+  %s = matmul(%a, %b)
+  %t = mul(%s, @c)
+  %u = add(%t, %m)
+  %p = softmax(%u) {axis = -1}
+  %o = matmul(%p, %d)
+  %y = transpose(%o) {perm = [0, 2, 1, 3]}
+  return %y
+})";
+  program::Program p = compiled(parts);
+  EXPECT_EQ(p.attentions.size(), 1u);
+  EXPECT_EQ(count(p, program::Opcode::launch), 0u) << program::disassemble(p);
+  check(parts, rules);
+}
+
+TEST(Library, RecurrentLayers) {
+  Rules rules{.runs = 16, .least_good = 4, .largest = 17};
+  struct Case {
+    std::string_view op;
+    int64_t gates;
+    std::string_view results;
+  };
+  for (const Case& c : {Case{"rnn", 1, "%y, %h"}, Case{"gru", 3, "%y, %h"}, Case{"lstm", 4, "%y, %h, %c"}})
+    for (std::string_view direction : {"forward", "reverse", "bidirectional"}) {
+      int64_t directions = direction == "bidirectional" ? 2 : 1;
+      std::string weights = constant("w", {directions, c.gates * 9, 4}, 1) +
+                            constant("r", {directions, c.gates * 9, 9}, 2) +
+                            constant("b", {directions, c.gates * 18}, 3);
+      std::string outputs = c.op == "lstm" ? "y: ?, h: ?, c: ?" : "y: ?, h: ?";
+      check(weights + fmt::format("func @main(%x: f32[T, B, 4], %l: i32[B]) -> ({}) {{ {} = {}(%x, @w, @r, @b, %l) "
+                                  "{{direction = \"{}\"}} return {} }}",
+                                  outputs, c.results, c.op, direction, c.results),
+            rules);
+      check(weights + fmt::format("func @main(%x: f32[B, T, 4], %i: f32[B, {}, 9]) -> ({}) {{ {} = {}(%x, @w, @r, @b, "
+                                  "_, %i) {{direction = \"{}\", layout = 1}} return {} }}",
+                                  directions, outputs, c.results, c.op, direction, c.results),
+            rules);
+    }
+}
+
+}  // namespace
+}  // namespace selkie::tests
