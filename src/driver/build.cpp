@@ -3,10 +3,14 @@
 #include <algorithm>
 
 #include "analysis/rdp.h"
+#include "code_fingerprint.h"
 #include "codegen/cpu/compile.h"
 #include "compiler/compile.h"
-#include "interp/interp.h"
+#include "driver/cache.h"
+#include "driver/host.h"
+#include "ir/parse.h"
 #include "kir/interpret.h"
+#include "ops/registry.h"
 #include "passes/pass.h"
 
 namespace selkie::driver {
@@ -16,18 +20,6 @@ namespace {
 constexpr std::string_view pipeline[] = {"fold_constants",          "dead_arms",         "fold_known",
                                          "shape_arithmetic",        "static_attributes", "fuse_attention",
                                          "transposed_convolutions", "dead_code"};
-
-runtime::HostFunction host_function(std::shared_ptr<const ir::Module> module, const compiler::HostNode& host) {
-  std::vector<const ir::Value*> values(host.node->operands.begin(), host.node->operands.end());
-  values.insert(values.end(), host.captured.begin(), host.captured.end());
-  return [module = std::move(module), node = host.node,
-          values = std::move(values)](const runtime::HostArguments& arguments) {
-    std::vector<std::pair<const ir::Value*, HostValue>> outside;
-    for (size_t i = 0; i < values.size(); ++i)
-      if (values[i] != nullptr) outside.emplace_back(values[i], arguments.operands[i]);
-    return interp::run_node(*module, *node, outside, arguments.symbols);
-  };
-}
 
 // Kernels speak of the module's symbols.
 runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels, std::shared_ptr<const ir::Module> module) {
@@ -40,14 +32,32 @@ runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels, std::sh
   };
 }
 
-void load_code(const std::vector<kir::Kernel>& kernels, int threads, runtime::Executable& executable) {
+// All that code depends on: the kernels, the machine and what compiles. The kernels of a model are one entry, since
+// that is read at once when the model is compiled again.
+std::string cache_key(const std::vector<kir::Kernel>& kernels, const codegen::cpu::Isa& isa) {
+  std::string key =
+      fmt::format("{}\n{} {} {} {}\n", SELKIE_CODE_FINGERPRINT, isa.name, isa.triple, isa.cpu, isa.features);
+  for (const kir::Kernel& kernel : kernels) key += kir::print(kernel);
+  return key;
+}
+
+void compile_kernels(const std::vector<kir::Kernel>& kernels, const Options& options, Built& built) {
+  const codegen::cpu::Isa& isa = codegen::cpu::host_isa();
+  std::optional<CodeCache> cache;
+  std::string key;
+  if (!options.cache_folder.empty() && !kernels.empty()) {
+    cache.emplace(options.cache_folder, options.cache_bytes);
+    key = cache_key(kernels, isa);
+    if (std::optional<program::Image> image = cache->find(key)) {
+      built.image = std::move(*image);
+      built.code_is_cached = true;
+      return;
+    }
+  }
   std::vector<const kir::Kernel*> pointers;
   for (const kir::Kernel& kernel : kernels) pointers.push_back(&kernel);
-  program::Image image =
-      codegen::cpu::compile(pointers, codegen::cpu::host_isa(), static_cast<unsigned>(std::max(threads, 1)));
-  auto loaded = std::make_shared<program::LoadedImage>(image);
-  for (const kir::Kernel& kernel : kernels) executable.kernels.push_back(loaded->kernel(kernel.name));
-  executable.code = std::move(loaded);
+  built.image = codegen::cpu::compile(pointers, isa, static_cast<unsigned>(std::max(options.threads, 1)));
+  if (cache) cache->store(key, built.image);
 }
 
 }  // namespace
@@ -59,22 +69,35 @@ compiler::Compiled compile(ir::Module& module) {
   return compiler::compile(module, rdp, std::move(checks));
 }
 
+void attach_code(const program::Image& image, const program::Program& program, runtime::Executable& executable) {
+  auto loaded = std::make_shared<program::LoadedImage>(image);
+  for (const std::string& kernel : program.kernels) executable.kernels.push_back(loaded->kernel(kernel));
+  executable.code = std::move(loaded);
+}
+
+size_t count_kernels(const program::Program& program) {
+  return count(program, program::Opcode::launch) + program.products.size() + program.convolutions.size() +
+         program.attentions.size() + program.recurrents.size();
+}
+
 Built build(std::shared_ptr<ir::Module> module, const Options& options) {
-  compiler::Compiled compiled = compile(*module);
   auto executable = std::make_shared<runtime::Executable>();
-  Built built{.nodes = compiled.nodes,
-              .kernels = count(compiled.program, program::Opcode::launch) + compiled.program.products.size() +
-                         compiled.program.convolutions.size() + compiled.program.attentions.size() +
-                         compiled.program.recurrents.size(),
-              .host_calls = compiled.program.host_calls.size()};
+  Built built{.executable = executable, .declared = ir::parse(signature(*module), ops::op_set(), "the inputs")};
+  compiler::Compiled compiled = compile(*module);
+  built.nodes = compiled.nodes;
+  built.kernels = count_kernels(compiled.program);
+  built.host_calls = compiled.program.host_calls.size();
   for (const compiler::HostNode& host : compiled.host_nodes)
     executable->host_functions.push_back(host_function(module, host));
-  if (options.check_kernels)
+  if (options.check_kernels) {
     executable->interpreter = interpreter(std::move(compiled.kernels), module);
-  else
-    load_code(compiled.kernels, options.threads, *executable);
+  } else {
+    compile_kernels(compiled.kernels, options, built);
+    attach_code(built.image, compiled.program, *executable);
+  }
   executable->program = std::move(compiled.program);
-  built.executable = std::move(executable);
+  if (!compiled.host_nodes.empty()) built.module = std::move(module);
+  built.host_nodes = std::move(compiled.host_nodes);
   return built;
 }
 

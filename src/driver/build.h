@@ -11,15 +11,23 @@
 namespace selkie::driver {
 
 struct Options {
-  bool check_kernels = false;  // kernels are interpreted, with every access checked
-  int threads = 1;             // that compile
+  bool check_kernels = false;     // kernels are interpreted, with every access checked
+  int threads = 1;                // that compile
+  std::string cache_folder = {};  // where code is kept from one compilation to the next; none if empty
+  uint64_t cache_bytes = uint64_t{256} << 20;
 };
 
 struct Built {
   std::shared_ptr<const runtime::Executable> executable;
-  size_t nodes = 0;  // of @main before fusion
+  std::shared_ptr<const ir::Module> declared;  // @main as the model declares it, without its body
+  size_t nodes = 0;                            // of @main before fusion
   size_t kernels = 0;
   size_t host_calls = 0;
+  program::Image image = {};  // empty if kernels are interpreted
+  bool code_is_cached = false;
+  // For operators that run on the host; null if none does.
+  std::shared_ptr<const ir::Module> module = {};
+  std::vector<compiler::HostNode> host_nodes = {};
 };
 
 // What a model compiles to, without machine code: the module is rewritten.
@@ -27,5 +35,11 @@ compiler::Compiled compile(ir::Module& module);
 
 // The module is rewritten, and kept for the operators that run on the host.
 Built build(std::shared_ptr<ir::Module> module, const Options& options = {});
+
+// Brings code into executable memory and hands its kernels to an executable, in the order of the program's.
+void attach_code(const program::Image& image, const program::Program& program, runtime::Executable& executable);
+
+// Calls of generated and of library kernels.
+size_t count_kernels(const program::Program& program);
 
 }  // namespace selkie::driver

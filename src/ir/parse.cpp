@@ -7,8 +7,10 @@ namespace {
 
 class Parser {
  public:
-  Parser(std::string_view text, const OpSet& ops, const std::string& file)
-      : reader_(text, file), ops_(ops), module_(std::make_unique<Module>()) {}
+  Parser(std::string_view text, const OpSet& ops, const std::string& file, std::unique_ptr<Module> into)
+      : reader_(text, file), ops_(ops), module_(into ? std::move(into) : std::make_unique<Module>()) {
+    for (const auto& constant : module_->constants()) constants_[constant->value.name] = &constant->value;
+  }
 
   std::unique_ptr<Module> run() {
     while (!reader_.at_end()) {
@@ -311,8 +313,9 @@ class Parser {
 
 }  // namespace
 
-std::unique_ptr<Module> parse(std::string_view text, const OpSet& ops, const std::string& file) {
-  return Parser(text, ops, file).run();
+std::unique_ptr<Module> parse(std::string_view text, const OpSet& ops, const std::string& file,
+                              std::unique_ptr<Module> into) {
+  return Parser(text, ops, file, std::move(into)).run();
 }
 
 }  // namespace selkie::ir

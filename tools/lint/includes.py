@@ -18,8 +18,8 @@ ALLOWED = {
     "passes": {"base", "sym", "ir", "ops", "interp", "analysis"},
     "plan": {"base", "sym", "ir", "kir", "ops", "analysis"},
     "codegen": {"base", "sym", "ir", "kir", "ops", "analysis", "plan", "program"},
-    "driver": {"base", "sym", "ir", "kir", "ops", "analysis", "passes", "interp", "codegen", "compiler", "program",
-               "runtime"},
+    "driver": {"base", "sym", "ir", "kir", "kernels", "ops", "analysis", "passes", "interp", "codegen", "compiler",
+               "program", "runtime"},
     "compiler": {"base", "sym", "ir", "kir", "kernels", "ops", "analysis", "passes", "plan", "codegen", "program"},
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "bench_worker.h"
+#include "cache_options.h"
 #include "commands.h"
 #include "cpu_run.h"
 #include "inputs.h"
@@ -24,6 +25,7 @@ struct Options {
   int threads = 0;
   double seconds = 1;
   uint64_t seed = 0;
+  CacheOptions cache;
   bool json = false;
   bool worker = false;
 };
@@ -127,19 +129,16 @@ Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& 
 }
 
 int bench(const Options& options) {
-  Clock::time_point start = Clock::now();
-  std::shared_ptr<ir::Module> module = load_model(options.model);
-  double load_ms = milliseconds_since(start);
+  CpuModel loaded =
+      load_cpu_model(options.model, {.threads = core_count(), .cache_folder = cache_folder(options.cache)});
+  CpuRun model(std::move(loaded.built), options.threads);
   Sweep sweep = options.sweep.empty() ? Sweep{.name = {}, .sizes = {0}} : parse_sweep(options.sweep);
-  std::vector<std::vector<HostValue>> inputs;  // before the passes rewrite the parameters
+  std::vector<std::vector<HostValue>> inputs;
   for (int64_t size : sweep.sizes) {
     std::vector<std::string> given;
     for (const std::string& input : options.inputs) given.push_back(with_size(input, sweep.name, size));
-    inputs.push_back(make_inputs(given, module->main(), options.seed));
+    inputs.push_back(make_inputs(given, model.built().declared->main(), options.seed));
   }
-  start = Clock::now();
-  CpuRun model(module, false, options.threads);
-  double compile_ms = milliseconds_since(start);
   std::vector<Row> rows;
   bool progress = isatty(STDERR_FILENO) != 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -159,9 +158,10 @@ int bench(const Options& options) {
           "\"host_calls\": {}}}",
           list.empty() ? "" : ", ", json_quote(r.dims), r.p50, r.p90, r.p99, r.runs, r.launches, r.host_calls);
     fmt::print(
-        "{{\"rows\": [{}], \"compile_ms\": {:.1f}, \"load_ms\": {:.1f}, \"arena_peak_bytes\": {}, \"rss_bytes\": "
+        "{{\"rows\": [{}], \"compile_ms\": {:.1f}, \"load_ms\": {:.1f}, \"code_is_cached\": {}, \"arena_peak_bytes\": "
+        "{}, \"rss_bytes\": "
         "{}}}\n",
-        list, compile_ms, load_ms, arena, resident_bytes());
+        list, loaded.compile_ms, loaded.load_ms, model.built().code_is_cached, arena, resident_bytes());
     return 0;
   }
   fmt::print("{:>10} {:>10} {:>10} {:>10} {:>6} {:>8} {:>6}\n", "dims", "p50 ms", "p90 ms", "p99 ms", "runs",
@@ -169,7 +169,8 @@ int bench(const Options& options) {
   for (const Row& r : rows)
     fmt::print("{:>10} {:>10.3f} {:>10.3f} {:>10.3f} {:>6} {:>8} {:>6}\n", r.dims, r.p50, r.p90, r.p99, r.runs,
                r.launches, r.host_calls);
-  fmt::print("load {:.1f} ms, compile {:.1f} ms, arena at most {} bytes, process {} MiB\n", load_ms, compile_ms, arena,
+  fmt::print("load {:.1f} ms, compile {:.1f} ms{}, arena at most {} bytes, process {} MiB\n", loaded.load_ms,
+             loaded.compile_ms, model.built().code_is_cached ? " (with code from the cache)" : "", arena,
              resident_bytes() >> 20);
   return 0;
 }
@@ -179,7 +180,7 @@ int bench(const Options& options) {
 void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("bench", "Time a compiled model");
-  command->add_option("MODEL", options->model, "An ONNX model, or text IR (.sk)")->required();
+  command->add_option("MODEL", options->model, "An ONNX model, text IR (.sk), or a compiled model")->required();
   command->add_option("-i,--input", options->inputs,
                       "As for run; a size may be the name that --sweep sets: ids=random:1xS");
   command->add_option("--sweep", options->sweep, "Sizes to measure at: 'S=8..384:7' or 'S=8,16,100'");
@@ -189,12 +190,15 @@ void add_bench(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--seconds", options->seconds, "Seconds per shape, without --repeat")->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs")->capture_default_str();
+  add_cache_options(*command, options->cache);
   command->add_flag("--json", options->json, "Machine-readable output");
   command->add_flag("--worker", options->worker, "Take commands from standard input instead (see below)");
   command->footer(worker_help);
   command->callback([=, &action] {
     action = [=] {
-      return options->worker ? bench_worker(options->model, options->seed, options->threads) : bench(*options);
+      return options->worker
+                 ? bench_worker(options->model, options->seed, options->threads, cache_folder(options->cache))
+                 : bench(*options);
     };
   });
 }

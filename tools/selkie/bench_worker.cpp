@@ -15,11 +15,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double milliseconds(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
-
 class Worker {
  public:
-  Worker(std::string path, uint64_t seed, int threads) : path_(std::move(path)), random_(seed), threads_(threads) {}
+  Worker(std::string path, uint64_t seed, int threads, std::string cache_folder)
+      : path_(std::move(path)), random_(seed), threads_(threads), cache_folder_(std::move(cache_folder)) {}
 
   std::string answer(const std::string& line) {
     size_t space = std::min(line.find(' '), line.size());
@@ -35,31 +34,28 @@ class Worker {
   }
 
  private:
-  struct Parameter {
-    std::string name;
-    ir::Type type;
-  };
+  // As the model declares them.
+  const std::vector<std::unique_ptr<ir::Value>>& parameters() const {
+    return model_->built().declared->main().body.parameters;
+  }
 
   std::string load() {
-    Clock::time_point start = Clock::now();
-    std::shared_ptr<ir::Module> module = load_model(path_);
-    Clock::time_point loaded = Clock::now();
-    parameters_.clear();  // as the model declares them: passes rewrite them
-    for (const auto& p : module->main().body.parameters) parameters_.push_back({.name = p->name, .type = p->type});
-    inputs_.assign(parameters_.size(), HostValue());
-    model_ = std::make_unique<CpuRun>(std::move(module), false, threads_);
-    return fmt::format(R"({{"load_ms": {:.3f}, "compile_ms": {:.3f}, "kernels": {}, "host_calls": {}}})",
-                       milliseconds(loaded - start), milliseconds(Clock::now() - loaded), model_->built().kernels,
-                       model_->built().host_calls);
+    CpuModel loaded = load_cpu_model(path_, {.threads = core_count(), .cache_folder = cache_folder_});
+    model_ = std::make_unique<CpuRun>(std::move(loaded.built), threads_);
+    inputs_.assign(parameters().size(), HostValue());
+    return fmt::format(
+        R"({{"load_ms": {:.3f}, "compile_ms": {:.3f}, "code_is_cached": {}, "kernels": {}, "host_calls": {}}})",
+        loaded.load_ms, loaded.compile_ms, model_->built().code_is_cached, model_->built().kernels,
+        model_->built().host_calls);
   }
 
   std::string input(const std::string& text) {
     size_t equals = text.find('=');
     if (equals == std::string::npos) fail("'{}' must be NAME=VALUE", text);
     std::string name = text.substr(0, equals);
-    for (size_t i = 0; i < parameters_.size(); ++i) {
-      if (parameters_[i].name != name) continue;
-      inputs_[i] = make_input(text.substr(equals + 1), parameters_[i].type, random_);
+    for (size_t i = 0; i < parameters().size(); ++i) {
+      if (parameters()[i]->name != name) continue;
+      inputs_[i] = make_input(text.substr(equals + 1), parameters()[i]->type, random_);
       return "{}";
     }
     fail("the model has no input '{}'", name);
@@ -102,15 +98,15 @@ class Worker {
   std::string path_;
   std::mt19937_64 random_;
   int threads_;
-  std::vector<Parameter> parameters_;
+  std::string cache_folder_;
   std::vector<HostValue> inputs_, outputs_;
   std::unique_ptr<CpuRun> model_;
 };
 
 }  // namespace
 
-int bench_worker(const std::string& model, uint64_t seed, int threads) {
-  Worker worker(model, seed, threads);
+int bench_worker(const std::string& model, uint64_t seed, int threads, const std::string& cache_folder) {
+  Worker worker(model, seed, threads, cache_folder);
   fmt::print("{{}}\n");
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {

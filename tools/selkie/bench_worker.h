@@ -8,7 +8,8 @@ namespace selkie::cli {
 constexpr const char* worker_help =
     "Commands of --worker, one per line of standard input, each answered by one line of JSON; a command that fails is\n"
     "answered by {\"error\": TEXT}:\n"
-    "  load              loads and compiles the model: {\"load_ms\", \"compile_ms\", \"kernels\", \"host_calls\"}\n"
+    "  load              loads and compiles the model: {\"load_ms\", \"compile_ms\", \"code_is_cached\", \"kernels\", "
+    "\"host_calls\"}\n"
     "  input NAME=VALUE  sets an input, as --input does: {}\n"
     "  run COUNT         runs the model COUNT times on these inputs: {\"ns\": [TIME, …]}\n"
     "  outputs FOLDER    writes the outputs of the last run as FOLDER/0.npy, FOLDER/1.npy, …: {\"outputs\": COUNT}\n"
@@ -16,6 +17,6 @@ constexpr const char* worker_help =
     "The first line, before any command, is {}.";
 
 // Serves commands until the end of standard input.
-int bench_worker(const std::string& model, uint64_t seed, int threads);
+int bench_worker(const std::string& model, uint64_t seed, int threads, const std::string& cache_folder);
 
 }  // namespace selkie::cli

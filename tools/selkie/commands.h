@@ -15,6 +15,7 @@ using Action = std::function<int()>;
 
 void add_bench(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
+void add_compile(CLI::App& app, Action& action);
 void add_disasm(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action);

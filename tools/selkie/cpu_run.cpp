@@ -1,25 +1,55 @@
 #include "cpu_run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 
+#include "commands.h"
+#include "driver/artifact.h"
 #include "interp/bind.h"
+#include "program/file.h"
 
 namespace selkie::cli {
 
 namespace {
 
-int core_count() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 }  // namespace
 
-CpuRun::CpuRun(std::shared_ptr<ir::Module> module, bool checked, int threads)
-    : module_(std::move(module)),
-      built_(driver::build(module_, {.check_kernels = checked, .threads = core_count()})),
-      context_(built_.executable, threads == 0 ? core_count() : threads) {}
+int core_count() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
+
+CpuModel build_cpu_model(std::shared_ptr<ir::Module> module, const driver::Options& options) {
+  Clock::time_point start = Clock::now();
+  CpuModel model{.built = driver::build(std::move(module), options)};
+  model.compile_ms = milliseconds_since(start);
+  return model;
+}
+
+CpuModel load_cpu_model(const std::string& path, const driver::Options& options) {
+  Clock::time_point start = Clock::now();
+  if (program::is_artifact(path)) {
+    if (options.check_kernels) fail("'{}' is compiled: its kernels cannot be interpreted", path);
+    CpuModel model{.built = driver::load(path), .was_compiled = true};
+    model.load_ms = milliseconds_since(start);
+    return model;
+  }
+  std::shared_ptr<ir::Module> module = load_model(path);
+  double load_ms = milliseconds_since(start);
+  CpuModel model = build_cpu_model(std::move(module), options);
+  model.load_ms = load_ms;
+  return model;
+}
+
+CpuRun::CpuRun(driver::Built built, int threads)
+    : built_(std::move(built)), context_(built_.executable, threads == 0 ? core_count() : threads) {}
 
 std::vector<HostValue> CpuRun::run(std::vector<HostValue> inputs) {
-  interp::bind_inputs(module_->main(), inputs);
+  interp::bind_inputs(built_.declared->main(), inputs);
   return context_.run(inputs);
 }
 

@@ -5,17 +5,28 @@
 
 namespace selkie::cli {
 
+// A model ready to run, and how long it took: a compiled one is loaded, any other is imported and compiled.
+struct CpuModel {
+  driver::Built built;
+  bool was_compiled = false;  // before
+  double load_ms = 0;
+  double compile_ms = 0;
+};
+CpuModel load_cpu_model(const std::string& path, const driver::Options& options);
+CpuModel build_cpu_model(std::shared_ptr<ir::Module> module, const driver::Options& options);
+
+int core_count();
+
 class CpuRun {
  public:
-  // Checked: kernels are interpreted, with every access checked. Threads: 0 is as many as there are cores.
-  CpuRun(std::shared_ptr<ir::Module> module, bool checked, int threads = 0);
+  // Threads: 0 is as many as there are cores.
+  explicit CpuRun(driver::Built built, int threads = 0);
 
   std::vector<HostValue> run(std::vector<HostValue> inputs);
   const driver::Built& built() const { return built_; }
   const runtime::Statistics& statistics() const { return context_.statistics(); }
 
  private:
-  std::shared_ptr<ir::Module> module_;
   driver::Built built_;
   runtime::Context context_;
 };

@@ -1,11 +1,17 @@
 // selkie disasm: the program that a model compiles to, as text, with its kernels.
 #include "commands.h"
 #include "driver/build.h"
+#include "program/file.h"
 
 namespace selkie::cli {
 namespace {
 
 int disasm(const std::string& model, bool kernels) {
+  if (program::is_artifact(model)) {
+    if (kernels) fail("'{}' is compiled: it has the code of its kernels, but not their text", model);
+    fmt::print("{}", program::disassemble(program::read_artifact(model).program));
+    return 0;
+  }
   auto module = load_model(model);
   compiler::Compiled compiled = driver::compile(*module);
   fmt::print("{}", program::disassemble(compiled.program));
@@ -20,7 +26,7 @@ void add_disasm(CLI::App& app, Action& action) {
   auto model = std::make_shared<std::string>();
   auto kernels = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("disasm", "Print the program that a model compiles to");
-  command->add_option("MODEL", *model, "An ONNX model, or text IR (.sk)")->required();
+  command->add_option("MODEL", *model, "An ONNX model, text IR (.sk), or a compiled model")->required();
   command->add_flag("--kernels", *kernels, "Print the kernels, too, in the kernel IR");
   command->callback([=, &action] { action = [=] { return disasm(*model, *kernels); }; });
 }

@@ -12,6 +12,7 @@
 #include "ops/docs.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
+#include "program/file.h"
 
 namespace selkie::cli {
 namespace {
@@ -21,6 +22,16 @@ int64_t anonymous_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
     if (line.starts_with("RssAnon:")) return std::strtoll(line.c_str() + 8, nullptr, 10) * 1024;
+  return 0;
+}
+
+// A compiled model, with all its weights.
+int check_compiled(const std::string& path) {
+  program::check_weights(path);
+  program::Artifact artifact = program::read_artifact(path);
+  const program::Program& p = artifact.program;
+  fmt::print("{} is whole: {} instructions, {} generated kernels for {}, {} host calls, {} constants\n", path,
+             p.code.size(), p.kernels.size(), artifact.image.isa, p.host_calls.size(), p.constants.size());
   return 0;
 }
 
@@ -114,7 +125,9 @@ void add_check(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("check", "Import and verify a model, and say what is in it");
   command->add_option("MODEL", *path, "An ONNX model, or text IR (.sk)")->required();
   command->add_flag("--json", *json, "Machine-readable output");
-  command->callback([=, &action] { action = [=] { return check(*path, *json); }; });
+  command->callback([=, &action] {
+    action = [=] { return program::is_artifact(*path) ? check_compiled(*path) : check(*path, *json); };
+  });
 }
 
 void add_opt(CLI::App& app, Action& action) {

@@ -9,10 +9,12 @@
 #include "ir/verify.h"
 #include "onnx/import.h"
 #include "ops/registry.h"
+#include "program/file.h"
 
 namespace selkie::cli {
 
 std::unique_ptr<ir::Module> load_model(const std::string& path) {
+  if (program::is_artifact(path)) fail("'{}' is compiled: the model that it was made from is needed here", path);
   if (!path.ends_with(".sk")) return onnx::import_file(path, ops::op_set());
   std::ifstream in(path);
   if (!in) fail("cannot open '{}'", path);
@@ -37,6 +39,7 @@ int run(int argc, char** argv) {
   app.footer(
       "Examples:\n"
       "  selkie run model.onnx --input x=random:1x3x224x224\n"
+      "  selkie compile model.onnx -o model.selkie\n"
       "  selkie check model.onnx\n"
       "  selkie explain model.onnx --html model.html\n"
       "  selkie opt model.onnx --pass fold_constants --pass dead_code\n"
@@ -46,6 +49,7 @@ int run(int argc, char** argv) {
   add_verify(app, action);
   add_bench(app, action);
   add_check(app, action);
+  add_compile(app, action);
   add_disasm(app, action);
   add_explain(app, action);
   add_opt(app, action);

@@ -7,6 +7,7 @@
 #include "analysis/checks.h"
 #include "base/convert.h"
 #include "base/text.h"
+#include "cache_options.h"
 #include "checked_run.h"
 #include "commands.h"
 #include "cpu_run.h"
@@ -14,6 +15,7 @@
 #include "interp/bind.h"
 #include "interp/interp.h"
 #include "onnx/tensors.h"
+#include "program/file.h"
 
 namespace selkie::cli {
 namespace {
@@ -29,6 +31,7 @@ struct Options {
   int64_t trip_limit = ir::RunLimits{}.loop_trips;
   bool path = false;
   bool facts = false;
+  CacheOptions cache;
   bool json = false;
 };
 
@@ -103,52 +106,89 @@ void write_outputs(const std::string& folder, const ir::Function& main, const st
   }
 }
 
-int run(const Options& options) {
-  check_target(options.target);
-  std::shared_ptr<ir::Module> module = load_model(options.model);
-  const ir::Function& main = module->main();
-  std::vector<HostValue> inputs = make_inputs(options.inputs, main, options.seed);
-  interp::bind_inputs(main, inputs);
-  analysis::check_inputs(analysis::Rdp(*module), inputs);
+// What a run gave, and how.
+struct Outcome {
+  std::vector<HostValue> outputs;
   std::vector<interp::PathStep> path;
+  size_t facts = 0;
+  double ms = 0;
+  std::string how;
+};
+
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+Outcome run_compiled(CpuModel model, std::vector<HostValue> inputs, int threads) {
+  std::string how = model.was_compiled ? fmt::format("loaded in {:.1f} ms", model.load_ms)
+                                       : fmt::format("compiled in {:.1f} ms{}", model.compile_ms,
+                                                     model.built.code_is_cached ? " with code from the cache" : "");
+  CpuRun compiled(std::move(model.built), threads);
+  auto start = std::chrono::steady_clock::now();
+  Outcome outcome{.outputs = compiled.run(std::move(inputs)), .path = {}};
+  outcome.ms = milliseconds_since(start);
+  outcome.how = fmt::format("{}: {} nodes as {} kernels and {} host calls", how, compiled.built().nodes,
+                            compiled.built().kernels, compiled.built().host_calls);
+  return outcome;
+}
+
+Outcome run_reference(ir::Module& module, std::vector<HostValue> inputs, const Options& options) {
+  Outcome outcome{.how = "reference evaluator"};
   interp::Options how{.seed = options.seed,
                       .limits = {.loop_trips = options.trip_limit},
                       .memory_limit = options.memory_limit,
-                      .path = &path};
+                      .path = &outcome.path};
   auto start = std::chrono::steady_clock::now();
-  size_t facts = 0;
-  std::vector<HostValue> outputs;
-  std::string how_it_ran = "reference evaluator";
-  if (options.target != "ref") {
-    CpuRun compiled(module, options.target == "cpu-checked", options.threads);
-    double compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    start = std::chrono::steady_clock::now();
-    outputs = compiled.run(std::move(inputs));
-    how_it_ran = fmt::format("compiled in {:.1f} ms: {} nodes as {} kernels and {} host calls", compile_ms,
-                             compiled.built().nodes, compiled.built().kernels, compiled.built().host_calls);
-  } else if (options.facts) {
-    CheckedRun checked(*module);
-    outputs = checked.run(std::move(inputs), how);
-    facts = checked.facts();
+  if (options.facts) {
+    CheckedRun checked(module);
+    outcome.outputs = checked.run(std::move(inputs), how);
+    outcome.facts = checked.facts();
   } else {
-    outputs = interp::run(*module, std::move(inputs), how);
+    outcome.outputs = interp::run(module, std::move(inputs), how);
   }
-  double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  outcome.ms = milliseconds_since(start);
+  return outcome;
+}
+
+int report(const Options& options, const ir::Function& main, const Outcome& outcome) {
+  const std::vector<HostValue>& outputs = outcome.outputs;
   if (!options.output.empty()) write_outputs(options.output, main, outputs);
   if (options.json) {
     std::string list;
     for (size_t i = 0; i < outputs.size(); ++i)
       list += fmt::format("{}{{\"name\": {}, \"type\": {}}}", i ? ", " : "", json_quote(main.result_names[i]),
                           json_quote(outputs[i].describe()));
-    fmt::print("{{\"outputs\": [{}], \"path\": {}, \"ms\": {:.3f}}}\n", list, json_quote(describe_path(path)), ms);
+    fmt::print("{{\"outputs\": [{}], \"path\": {}, \"ms\": {:.3f}}}\n", list, json_quote(describe_path(outcome.path)),
+               outcome.ms);
     return 0;
   }
   for (size_t i = 0; i < outputs.size(); ++i)
     fmt::print("{}: {}{}\n", main.result_names[i], outputs[i].describe(), summary(outputs[i]));
-  if (options.facts) fmt::print("facts: {} of the analysis held\n", facts);
-  if (options.path) fmt::print("path: {}\n", describe_path(path));
-  fmt::print("time: {:.3f} ms ({})\n", ms, how_it_ran);
+  if (options.facts) fmt::print("facts: {} of the analysis held\n", outcome.facts);
+  if (options.path) fmt::print("path: {}\n", describe_path(outcome.path));
+  fmt::print("time: {:.3f} ms ({})\n", outcome.ms, outcome.how);
   return 0;
+}
+
+int run(const Options& options) {
+  check_target(options.target);
+  if (program::is_artifact(options.model)) {
+    if (options.facts || options.path) fail("'{}' is compiled: --facts and --path need the model", options.model);
+    CpuModel model = load_cpu_model(options.model, {.check_kernels = options.target == "cpu-checked"});
+    std::shared_ptr<const ir::Module> declared = model.built.declared;
+    std::vector<HostValue> inputs = make_inputs(options.inputs, declared->main(), options.seed);
+    return report(options, declared->main(), run_compiled(std::move(model), std::move(inputs), options.threads));
+  }
+  std::shared_ptr<ir::Module> module = load_model(options.model);
+  std::vector<HostValue> inputs = make_inputs(options.inputs, module->main(), options.seed);
+  interp::bind_inputs(module->main(), inputs);
+  analysis::check_inputs(analysis::Rdp(*module), inputs);
+  if (options.target == "ref")
+    return report(options, module->main(), run_reference(*module, std::move(inputs), options));
+  CpuModel model = build_cpu_model(module, {.check_kernels = options.target == "cpu-checked",
+                                            .threads = core_count(),
+                                            .cache_folder = cache_folder(options.cache)});
+  return report(options, module->main(), run_compiled(std::move(model), std::move(inputs), options.threads));
 }
 
 }  // namespace
@@ -156,7 +196,7 @@ int run(const Options& options) {
 void add_run(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Run a model once");
-  command->add_option("MODEL", options->model, "An ONNX model, or text IR (.sk)")->required();
+  command->add_option("MODEL", options->model, "An ONNX model, text IR (.sk), or a compiled model")->required();
   command->add_option("-i,--input", options->inputs,
                       "NAME=FILE.npy, FILE.pb, random:2x3, zeros:2x3, ones:2x3, value:3 or value:1,2,3");
   command->add_option("-o,--output", options->output, "Folder to write the outputs to, as .npy (or .pb)");
@@ -172,6 +212,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--trip-limit", options->trip_limit, "Trips that one loop may run");
   command->add_flag("--path", options->path, "Print which branches and loops ran");
   command->add_flag("--facts", options->facts, "Hold what 'selkie explain' claims against the run");
+  add_cache_options(*command, options->cache);
   command->add_flag("--json", options->json, "Machine-readable output");
   command->callback([=, &action] { action = [=] { return run(*options); }; });
 }

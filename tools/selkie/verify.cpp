@@ -107,7 +107,8 @@ std::string run_case(const Case& c, const Options& options) {
     if (options.target == "ref")
       reference.emplace(*module);
     else
-      compiled.emplace(module, options.target == "cpu-checked");
+      compiled.emplace(
+          driver::build(module, {.check_kernels = options.target == "cpu-checked", .threads = core_count()}));
     auto run_once = [&](std::vector<HostValue> inputs) {
       return reference ? reference->run(std::move(inputs), how) : compiled->run(std::move(inputs));
     };

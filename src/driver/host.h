@@ -1,0 +1,31 @@
+// Operators that run on the host: the function that the runtime calls for each, and what of a module they need.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "compiler/compile.h"
+#include "ir/module.h"
+#include "program/file.h"
+#include "runtime/context.h"
+
+namespace selkie::driver {
+
+runtime::HostFunction host_function(std::shared_ptr<const ir::Module> module, const compiler::HostNode& host);
+
+// @main of a module as its users see it: parameters, results and what is required of them, without a body.
+std::string signature(const ir::Module& module);
+
+// Writes to `artifact` the part of a module that some nodes of its @main need to run: these nodes, the functions of the
+// module, and the constants that both use. Values that other nodes make become parameters.
+void save_host_nodes(const ir::Module& module, std::span<const compiler::HostNode> nodes, program::Artifact& artifact);
+
+// The module that was saved, and the nodes in the order of the program's host calls; a user error where they do not
+// fit these.
+struct HostNodes {
+  std::shared_ptr<const ir::Module> module;
+  std::vector<compiler::HostNode> nodes;
+};
+HostNodes load_host_nodes(const program::Artifact& artifact, const std::string& file);
+
+}  // namespace selkie::driver
