@@ -62,6 +62,12 @@ class Grid {
     if (base) std::fill(zeros_, zeros_ + walk.channels, 0.0f);
   }
 
+  // The lines that fill() will be asked for.
+  void find_inside(int64_t line_begin, int64_t lines) {
+    for (int64_t line = 0; line < lines; ++line)
+      inside_[line] = rows_inside((line_begin % s_.output[1] + line) * s_.stride[1] - s_.pad[1]);
+  }
+
   // Some pixels of `lines` output lines from `line_begin` on, all of one depth.
   void fill(int64_t line_begin, int64_t lines, int64_t pixel_begin, int64_t pixels, int64_t channel) {
     find_offsets(pixel_begin, pixels);
@@ -74,7 +80,6 @@ class Grid {
       if (d < 0 || d >= s_.input[0]) plane = nullptr;
       for (int64_t line = 0; line < lines; ++line) {
         int64_t first = (height + line) * s_.stride[1] - s_.pad[1];
-        inside_[line] = rows_inside(first);
         for (int64_t kh = line > 0 ? s_.kernel[1] - step_ : 0; kh < s_.kernel[1]; ++kh)
           fill_slot(plane, first + kh * s_.dilation[1], slot(kd, line, kh));
       }
@@ -128,7 +133,8 @@ class Grid {
     const float* from = plane + line * line_stride();
     if (regular_) {
       from += offsets_[0];
-      for (int64_t i = 0; i < used_; ++i, from += convolution_.input_pixel_stride) to[i] = from;
+      const int64_t stride = convolution_.input_pixel_stride;
+      for (const float** end = to + used_; to < end; ++to, from += stride) *to = from;
     } else {
       for (int64_t i = 0; i < used_; ++i) to[i] = offsets_[i] < 0 ? zeros_ : from + offsets_[i];
     }
@@ -220,6 +226,7 @@ void run_depthwise(const KernelTable& table, const Convolution& convolution, con
   int64_t end = std::min(s.batch * s.output[0] * s.output[1], task_end * plan.lines_of_task);
   for (int64_t line = task_begin * plan.lines_of_task, lines = 0; line < end; line += lines) {
     lines = std::min({walk.lines, end - line, s.output[1] - line % s.output[1]});
+    grid.find_inside(line, lines);
     for (int64_t channel = 0; channel < s.input_channels; channel += walk.channels) {
       int64_t channels = std::min(walk.channels, s.input_channels - channel);
       run_block(table, convolution, walk, grid, line, lines, channel, channels);
