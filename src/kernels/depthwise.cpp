@@ -2,6 +2,8 @@
 #include "kernels/depthwise.h"
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 
 #include "kernels/block.h"
 #include "kernels/tasks.h"
@@ -26,19 +28,26 @@ struct Walk {
   int64_t channels;  // of a block
   int64_t strips;    // of a line, as even as possible
   int64_t pixels;    // of the widest strip
+  bool copies;       // inputs, since where they are they fall into the same few sets of the first-level cache
 
-  explicit Walk(const ConvolutionShape& s) {
+  explicit Walk(const Convolution& convolution) {
+    const ConvolutionShape& s = convolution.shape;
     constexpr int64_t line_floats = 16;  // of a cache
     strips = std::max<int64_t>(1, ceil_divide(s.output[2], most_depthwise_pixels));
     pixels = ceil_divide(s.output[2], strips);
     int64_t inputs = (pixels - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1;
     int64_t read = std::max<int64_t>(1, inputs * s.kernel[0] * s.kernel[1]);
+    // All inputs lie a multiple of `apart` bytes from each other, which only some sets of the cache serve.
+    constexpr int64_t ways = 8;
+    int64_t way_bytes = cache_sizes().l1 / ways;
+    int64_t apart = std::gcd(4 * convolution.input_pixel_stride, way_bytes);
+    copies = kind_of(s) != any_depthwise && read > ways * (way_bytes / std::max<int64_t>(apart, 4 * line_floats));
     // Short runs of channels are fetched slowly, so that a block has at least six lines of a cache.
     int64_t fitting = std::max(cache_sizes().l1 / 2 / (4 * read), 6 * line_floats);
     int64_t blocks = std::max<int64_t>(1, (s.input_channels + fitting / 2) / fitting);
     channels = round_up(ceil_divide(s.input_channels, blocks), line_floats);
     int64_t written = std::max<int64_t>(1, s.output[2] * channels);
-    lines = std::clamp<int64_t>(cache_sizes().l2 / 4 / (4 * written), 1, 32);
+    lines = std::clamp<int64_t>(cache_sizes().l2 / 4 / (4 * written), 1, copies ? 12 : 32);
   }
 };
 
@@ -57,13 +66,21 @@ class Grid {
     inside_ = scratch.take<DepthwiseRows>(walk.lines);
     offsets_ = scratch.take<int64_t>(inputs_);
     zeros_ = scratch.take<float>(walk.channels);
+    copy_stride_ = walk.copies ? walk.channels + 16 : 0;
+    copies_ = scratch.take<float>(s_.kernel[0] * slots_ * inputs_ * copy_stride_);
     bytes_ = scratch.used();
     if (base) find_rows(walk.lines);
     if (base) std::fill(zeros_, zeros_ + walk.channels, 0.0f);
   }
 
+  // The lines that fill() will be asked for.
+  void find_inside(int64_t line_begin, int64_t lines) {
+    for (int64_t line = 0; line < lines; ++line)
+      inside_[line] = rows_inside((line_begin % s_.output[1] + line) * s_.stride[1] - s_.pad[1]);
+  }
+
   // Some pixels of `lines` output lines from `line_begin` on, all of one depth.
-  void fill(int64_t line_begin, int64_t lines, int64_t pixel_begin, int64_t pixels, int64_t channel) {
+  void fill(int64_t line_begin, int64_t lines, int64_t pixel_begin, int64_t pixels, int64_t channel, int64_t channels) {
     find_offsets(pixel_begin, pixels);
     int64_t image = line_begin / s_.output[1] / s_.output[0];
     int64_t depth = line_begin / s_.output[1] % s_.output[0];
@@ -74,9 +91,8 @@ class Grid {
       if (d < 0 || d >= s_.input[0]) plane = nullptr;
       for (int64_t line = 0; line < lines; ++line) {
         int64_t first = (height + line) * s_.stride[1] - s_.pad[1];
-        inside_[line] = rows_inside(first);
         for (int64_t kh = line > 0 ? s_.kernel[1] - step_ : 0; kh < s_.kernel[1]; ++kh)
-          fill_slot(plane, first + kh * s_.dilation[1], slot(kd, line, kh));
+          fill_slot(plane, first + kh * s_.dilation[1], slot(kd, line, kh), channels);
       }
     }
   }
@@ -123,12 +139,23 @@ class Grid {
     regular_ = kind_ != any_depthwise && first >= 0 && first + used_ <= s_.input[2];
   }
 
-  void fill_slot(const float* plane, int64_t line, const float** to) const {
+  void copy_slot(const float* from, const float** to, int64_t channels) const {
+    float* copy = copies_ + (to - pointers_) * copy_stride_;
+    for (int64_t i = 0; i < used_; ++i, copy += copy_stride_) {
+      to[i] = offsets_[i] < 0 ? zeros_ : copy;
+      if (offsets_[i] >= 0) std::memcpy(copy, from + offsets_[i], static_cast<size_t>(channels) * sizeof(float));
+    }
+  }
+
+  void fill_slot(const float* plane, int64_t line, const float** to, int64_t channels) const {
     if (!plane || line < 0 || line >= s_.input[1]) return static_cast<void>(std::fill(to, to + used_, zeros_));
     const float* from = plane + line * line_stride();
-    if (regular_) {
+    if (copy_stride_) {
+      copy_slot(from, to, channels);
+    } else if (regular_) {
       from += offsets_[0];
-      for (int64_t i = 0; i < used_; ++i, from += convolution_.input_pixel_stride) to[i] = from;
+      const int64_t stride = convolution_.input_pixel_stride;
+      for (const float** end = to + used_; to < end; ++to, from += stride) *to = from;
     } else {
       for (int64_t i = 0; i < used_; ++i) to[i] = offsets_[i] < 0 ? zeros_ : from + offsets_[i];
     }
@@ -147,6 +174,8 @@ class Grid {
   DepthwiseRows* inside_;
   int64_t* offsets_;
   float* zeros_;
+  float* copies_;
+  int64_t copy_stride_;  // from one input to the next; 0 where they are not copied
   size_t bytes_;
 };
 
@@ -168,7 +197,7 @@ void run_block(const KernelTable& table, const Convolution& convolution, const W
                                .output_line_stride = s.output[2] * convolution.output_pixel_stride};
   for (int64_t strip = 0, pixel = 0; strip < walk.strips; ++strip) {
     int64_t pixels = s.output[2] / walk.strips + (strip < s.output[2] % walk.strips ? 1 : 0);
-    grid.fill(line_begin, lines, pixel, pixels, channel);
+    grid.fill(line_begin, lines, pixel, pixels, channel, channels);
     int64_t at = line_begin * s.output[2] + pixel;
     arguments.output = convolution.output + channel + at * convolution.output_pixel_stride;
     table.depthwise[grid.kind()][pixels - 1](arguments);
@@ -206,7 +235,7 @@ DepthwisePlan plan_depthwise(const Convolution& convolution, int threads) {
                        .threads = threads});
   plan.lines_of_task = cut.rows;
   plan.tasks = ceil_divide(lines, cut.rows);
-  plan.scratch_bytes = Grid(convolution, Walk(s), nullptr).bytes();
+  plan.scratch_bytes = Grid(convolution, Walk(convolution), nullptr).bytes();
   return plan;
 }
 
@@ -214,12 +243,13 @@ void run_depthwise(const KernelTable& table, const Convolution& convolution, con
                    int64_t task_begin, int64_t task_end, void* scratch) {
   if (task_begin >= task_end) return;
   const ConvolutionShape& s = convolution.shape;
-  Walk walk(s);
+  Walk walk(convolution);
   Grid grid(convolution, walk, scratch);
   const Epilogue& epilogue = convolution.epilogue;
   int64_t end = std::min(s.batch * s.output[0] * s.output[1], task_end * plan.lines_of_task);
   for (int64_t line = task_begin * plan.lines_of_task, lines = 0; line < end; line += lines) {
     lines = std::min({walk.lines, end - line, s.output[1] - line % s.output[1]});
+    grid.find_inside(line, lines);
     for (int64_t channel = 0; channel < s.input_channels; channel += walk.channels) {
       int64_t channels = std::min(walk.channels, s.input_channels - channel);
       run_block(table, convolution, walk, grid, line, lines, channel, channels);

@@ -88,6 +88,22 @@ TEST(Depthwise, EveryNumberOfChannels) {
       for (int64_t kernel : {3, 4, 5}) check(*table, shape_of(channels, 6, kernel, 1, 1), channels % 2, 1, random);
 }
 
+TEST(Depthwise, SeveralBlocksOfChannelsAndLines) {
+  Random random(14);
+  for (const KernelTable* table : tested_tables())
+    for (int64_t kernel : {3, 5})
+      check(*table, shape_of(211, 37, kernel, 1, kernel / 2), kernel % 2, kernel - 2, random);
+}
+
+// Pixels that are a power of two apart fall into the same sets of a cache, and are copied.
+TEST(Depthwise, PixelsAPowerOfTwoApart) {
+  Random random(15);
+  for (const KernelTable* table : tested_tables())
+    for (int64_t kernel : {3, 5, 7})
+      for (int64_t stride : {1, 2})
+        for (int64_t gap : {0, 13}) check(*table, shape_of(512 - gap, 15, kernel, stride, 1), gap, 1 + gap % 3, random);
+}
+
 TEST(Depthwise, RandomShapes) {
   Random random(13);
   for (int i = 0; i < 600; ++i) {
