@@ -84,22 +84,20 @@ void multiply_panel(const KernelTable& table, const Block& block, const RowTiles
   run(tiles.count - tiles.extra, tiles.rows);
 }
 
-// One row and packed panels, all products in one part: the panels that are whole are multiplied at once. Gives the
-// column after them.
-int64_t multiply_whole_panels(const KernelTable& table, const Block& block, const float* panels, int64_t begin,
-                              int64_t end) {
+// One row and packed panels, all products in one part: the panels are multiplied at once. Gives the column after them.
+int64_t multiply_row(const KernelTable& table, const Block& block, const float* panels, int64_t begin, int64_t end) {
   bool packed = block.b.depth_stride == table.tile_columns;
-  if (block.rows != 1 || block.taps != 1 || !packed || block.accumulate || block.depth > most_depth(table))
+  if (block.rows != 1 || block.taps != 1 || !packed || block.accumulate || block.depth > most_depth(table) ||
+      block.b.partial != nullptr)
     return begin;
-  int64_t count = (end - begin) / table.tile_columns;
   table.multiply_row({.row = block.pointers[0],
                       .depth = block.depth,
                       .panels = panels,
                       .panel_stride = block.b.panel_stride,
-                      .count = count,
+                      .columns = end - begin,
                       .c = block.c + begin,
                       .bias = block.bias ? block.bias + begin : nullptr});
-  return begin + count * table.tile_columns;
+  return end;
 }
 
 }  // namespace
@@ -116,7 +114,7 @@ void multiply_block(const KernelTable& table, const Block& block) {
     const float* panel = first_panel;
     for (int64_t begin = block.column_begin; begin < block.column_end; begin += group) {
       int64_t end = std::min(block.column_end, begin + group);
-      int64_t column = multiply_whole_panels(table, block, panel, begin, end);
+      int64_t column = multiply_row(table, block, panel, begin, end);
       panel += (column - begin) / table.tile_columns * block.b.panel_stride;
       for (; column < end; column += table.tile_columns, panel += block.b.panel_stride)
         multiply_panel(table, block, tiles, part, index == 0, column, panel);

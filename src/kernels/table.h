@@ -37,7 +37,7 @@ struct RowArguments {
   int64_t depth;
   const float* panels;  // each [depth][tile columns]
   int64_t panel_stride;
-  int64_t count;
+  int64_t columns;  // the last panel may have fewer than the others
   float* c;
   const float* bias;  // one per column, or null
 };

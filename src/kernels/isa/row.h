@@ -2,6 +2,8 @@
 // than one after the other, most of all from memory.
 #pragma once
 
+#include <cstring>
+
 #include "kernels/isa/vector.h"
 #include "kernels/table.h"
 
@@ -33,10 +35,26 @@ SELKIE_INLINE void multiply_panels(const RowArguments& t, int64_t first) {
 
 void multiply_row(const RowArguments& arguments) {
   const RowArguments t = arguments;
+  constexpr int64_t width = 2 * lanes;
+  const int64_t count = t.columns / width;
   int64_t panel = 0;
-  for (; panel + 4 <= t.count; panel += 4) multiply_panels<4>(t, panel);
-  for (; panel + 2 <= t.count; panel += 2) multiply_panels<2>(t, panel);
-  if (panel < t.count) multiply_panels<1>(t, panel);
+  for (; panel + 4 <= count; panel += 4) multiply_panels<4>(t, panel);
+  for (; panel + 2 <= count; panel += 2) multiply_panels<2>(t, panel);
+  if (panel < count) multiply_panels<1>(t, panel);
+  const int64_t rest = t.columns - count * width;
+  if (rest == 0) return;
+  alignas(64) float bias[width] = {};
+  alignas(64) float c[width];
+  if (t.bias) std::memcpy(bias, t.bias + count * width, static_cast<size_t>(rest) * sizeof(float));
+  multiply_panels<1>({.row = t.row,
+                      .depth = t.depth,
+                      .panels = t.panels + count * t.panel_stride,
+                      .panel_stride = t.panel_stride,
+                      .columns = width,
+                      .c = c,
+                      .bias = bias},
+                     0);
+  std::memcpy(t.c + count * width, c, static_cast<size_t>(rest) * sizeof(float));
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ SELKIE_INLINE Vector mask_scores(const SoftmaxRowArguments& t) {
 
 void softmax_row(const SoftmaxRowArguments& arguments) {
   const SoftmaxRowArguments t = arguments;
-  const float before = *t.maximum;
+  const float before = t.complete ? -infinity : *t.maximum;
   Vector most = larger(largest(mask_scores(t)), broadcast(before));
   // While all scores are -inf there is nothing to subtract, and exponentials of -inf are 0.
   Vector subtracted = most == broadcast(-infinity) ? Vector{} : most;

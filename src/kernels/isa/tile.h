@@ -8,6 +8,7 @@ namespace selkie::kernels {
 namespace {
 
 // Few rows leave most of the FMA pipeline empty, so their depth is split over several sums: as many as registers allow.
+// A narrow tile takes as many as a wide one, so that its columns are summed in the same order.
 constexpr int tile_sums(int accumulators) {
   constexpr int registers = SELKIE_ISA_TILE_ROWS * 2;
   int sums = registers / accumulators;
@@ -80,7 +81,7 @@ SELKIE_INLINE void store_sums(const Vector (&sum)[rows][vectors], const TileArgu
 // One tile; the last pointer says where its rows' pointers are.
 template <int rows, int vectors>
 SELKIE_INLINE void one_tile(const TileArguments& t, float* c, const float* const* pointers) {
-  constexpr int sums = tile_sums(rows * vectors);
+  constexpr int sums = tile_sums(rows * 2);
   constexpr int steps = sums > 1 ? sums : 2;
   const bool full = t.columns >= vectors * lanes;
   Vector sum[sums][rows][vectors];
