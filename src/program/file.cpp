@@ -269,6 +269,9 @@ class File {
 }  // namespace
 
 bool is_artifact(const std::string& path) {
+  // Opening a pipe would wait for somebody who writes to it.
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
   std::ifstream in(path, std::ios::binary);
   std::string start(magic.size(), '\0');
   return in.read(start.data(), static_cast<std::streamsize>(start.size())) && start == magic;

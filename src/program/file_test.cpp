@@ -205,6 +205,7 @@ TEST_F(Files, APipeOrADeviceIsNotReplaced) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_THROW(write_artifact(small_artifact(), path_), Error);
   EXPECT_TRUE(std::filesystem::is_fifo(path_));
+  EXPECT_FALSE(is_artifact(path_));
 }
 
 TEST_F(Files, OtherFilesAreRefused) {
