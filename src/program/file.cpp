@@ -137,8 +137,12 @@ uint64_t weights_sum(std::span<const WeightPlacer::Part> parts) {
 // A file under another name until it is complete.
 class NewFile {
  public:
-  explicit NewFile(const std::string& path)
-      : path_(path), partial_(fmt::format("{}.{}.partial", path, getpid())), out_(partial_, std::ios::binary) {
+  explicit NewFile(const std::string& path) : path_(path), partial_(fmt::format("{}.{}.partial", path, getpid())) {
+    // The complete file takes the place of what is there, which must not be a device or a pipe.
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
+      fail("cannot write '{}': it is not a regular file", path);
+    out_.open(partial_, std::ios::binary);
     if (!out_) fail("cannot write '{}'", partial_);
   }
   ~NewFile() {
@@ -265,6 +269,9 @@ class File {
 }  // namespace
 
 bool is_artifact(const std::string& path) {
+  // Opening a pipe would wait for somebody who writes to it.
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
   std::ifstream in(path, std::ios::binary);
   std::string start(magic.size(), '\0');
   return in.read(start.data(), static_cast<std::streamsize>(start.size())) && start == magic;

@@ -1,5 +1,6 @@
 // Programs as files: what is written is read back, and what is not well formed is refused with its reason.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -198,6 +199,13 @@ TEST_F(Files, NothingIsLeftOfAFileThatCannotBeWritten) {
   EXPECT_THROW(write_artifact(small_artifact(), path_), Error);
   std::filesystem::remove(path_);
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(Files, APipeOrADeviceIsNotReplaced) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THROW(write_artifact(small_artifact(), path_), Error);
+  EXPECT_TRUE(std::filesystem::is_fifo(path_));
+  EXPECT_FALSE(is_artifact(path_));
 }
 
 TEST_F(Files, OtherFilesAreRefused) {

@@ -31,7 +31,8 @@ std::string cache_folder(const CacheOptions& options) {
   if (options.off) return {};
   if (options.folder.empty()) return user_cache_folder();
   std::error_code error;
-  fs::create_directories(options.folder, error);
+  // What it holds is run, so it is for its owner alone.
+  if (fs::create_directories(options.folder, error)) fs::permissions(options.folder, fs::perms::owner_all, error);
   if (error || !fs::is_directory(options.folder, error)) fail("cannot use '{}' as a cache folder", options.folder);
   return options.folder;
 }
