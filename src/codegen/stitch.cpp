@@ -101,7 +101,8 @@ class Stitcher::Stitching {
   std::map<const Node*, Lowered> lowered_;
   std::map<const Value*, uint32_t> buffers_;
   std::vector<const Value*> inputs_;
-  kir::Value guard_;      // under which elements are read now
+  kir::Value guard_;  // under which elements are read now
+  std::map<const Value*, size_t> evaluations_;
   bool repeats_ = false;  // something is computed more often than if it were stored
   // Of an epilogue: what it overwrites, at which index, and where that is.
   const Value* producer_ = nullptr;
@@ -215,6 +216,8 @@ kir::Value Stitcher::Stitching::compute(const Value& value, const Index& at) {
   for (const kir::Value& v : at) key.second.push_back(v.id());
   if (guard_) key.second.push_back(guard_.id());
   if (std::optional<kir::Value> before = builder_.recall(key)) return *before;
+  // Nothing comes of it any more.
+  if (repeats_ && inlined_.size() > 1) return builder_.number(owner_.rdp_.known(value).type.dtype, 0);
   const Node& node = *value.node;
   size_t result = 0;
   while (node.results[result].get() != &value) ++result;
@@ -228,7 +231,9 @@ kir::Value Stitcher::Stitching::compute(const Value& value, const Index& at) {
         name(computed.dtype()));
   // Reading again is no worse than storing; little arithmetic on what has few elements is cheaper than a kernel.
   bool is_small = elements(value).constant().has_value() && !builder_.is_reducing();
-  if (is_repeated(value, at) && builder_.cost(computed) > (is_small ? 6 : 1)) repeats_ = true;
+  // A window that is written out asks for the same value at many places; the passes of a norm or a softmax are few.
+  bool often = ++evaluations_[&value] > 4;
+  if ((often || is_repeated(value, at)) && builder_.cost(computed) > (is_small && !often ? 6 : 1)) repeats_ = true;
   builder_.remember(std::move(key), computed);
   return computed;
 }

@@ -10,8 +10,8 @@
 namespace selkie::ir {
 
 // Parses a module over the operators of `ops`. `file` is what messages call the text. Throws Error with
-// file:line:column. The result is well formed, but not verified. It is added to what `into` holds, if that is given: the
-// text may use its constants.
+// file:line:column. The result is well formed, but not verified. It is added to what `into` holds, if that is given:
+// the text may use its constants.
 std::unique_ptr<Module> parse(std::string_view text, const OpSet& ops, const std::string& file = "text",
                               std::unique_ptr<Module> into = nullptr);
 

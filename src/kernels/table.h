@@ -112,7 +112,7 @@ struct SoftmaxRowArguments {
   const float* added;      // one per column, or null
   const uint8_t* allowed;  // one per column, 0: the score is `refused`; or null
   float refused;
-  float* maximum;          // -inf before the first row
+  float* maximum;  // -inf before the first row
   float* sum;
   float* output;  // weighted sum so far
   int64_t output_columns;

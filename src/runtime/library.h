@@ -1,8 +1,8 @@
 // Library kernels of a run: matrix products, batched and broadcast, and convolutions, shared among threads.
 #pragma once
 
-#include "kernels/convolution.h"
 #include "kernels/attention.h"
+#include "kernels/convolution.h"
 #include "kernels/gemm.h"
 #include "kernels/recurrent.h"
 #include "runtime/workers.h"

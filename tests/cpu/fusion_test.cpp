@@ -72,6 +72,17 @@ func @main(%x: f32[M, K], %y: f32[B, M]) -> (z: f32[B, M]) {
   EXPECT_EQ(p.launches.size(), 2u) << program::disassemble(p);
 }
 
+TEST(Fusion, WindowsOverWindowsAreNotMultiplied) {
+  program::Program p = compile(R"(
+func @main(%x: f32[N, 4, H, W]) -> (z: f32[*]) {
+  %a = max_pool(%x) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}
+  %b = max_pool(%a) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}
+  %c = max_pool(%b) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}
+  return %c
+})");
+  EXPECT_EQ(p.launches.size(), 3u) << program::disassemble(p);
+}
+
 TEST(Fusion, ValueWithUsersOutsideIsStored) {
   program::Program p = compile(R"(
 func @main(%x: f32[N]) -> (a: f32[N], b: f32[N]) {

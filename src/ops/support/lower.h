@@ -43,8 +43,8 @@ struct ConvolutionForm {
   SymDims pads;  // before the first element of each spatial axis
 };
 
-// Attention of queries (operand 0) to keys (1) and values (2), all [batch, heads, length, size] in f32, with the mask in
-// operand 3 where it is there: as many columns as keys, f32 to be added or booleans of the keys that count.
+// Attention of queries (operand 0) to keys (1) and values (2), all [batch, heads, length, size] in f32, with the mask
+// in operand 3 where it is there: as many columns as keys, f32 to be added or booleans of the keys that count.
 struct AttentionForm {
   float scale;
   bool causal;
