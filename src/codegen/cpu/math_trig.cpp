@@ -305,6 +305,7 @@ Number Math::fma(Number a, Number b, Number c) {
     y = select(huge, y * 0x1p100, y);
     x = select(huge, x * 0x1p-100, x);
   };
+  Number finite_factors = (absolute(a) < HUGE_VAL) & (absolute(b) < HUGE_VAL);
   balance(a, b);
   balance(b, a);
   auto sum_error = [](Number x, Number y, Number sum) {
@@ -318,8 +319,9 @@ Number Math::fma(Number a, Number b, Number c) {
   Number v = product + t;
   Number v_low = sum_error(product, t, v);
   Number exact = v + add_to_odd(t_low, v_low);
-  // Where a part overflows, the plain formula has the right infinity or NaN.
-  return select(absolute(exact) < HUGE_VAL, exact, product + c);
+  // Where a part overflows, the plain formula has the right infinity or NaN, unless it meets an infinite c.
+  Number plain = select(finite_factors & (absolute(c) == HUGE_VAL), c, product + c);
+  return select(absolute(exact) < HUGE_VAL, exact, plain);
 }
 
 }  // namespace selkie::codegen::cpu
