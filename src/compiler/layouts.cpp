@@ -83,18 +83,23 @@ class LayoutChooser {
       if (operand != nullptr && same_rank(*operand, result)) want(operand, simplified(wanted->second, dims(*operand)));
   }
 
+  // Of the same memory seen as the result of a transpose or a reshape.
+  std::optional<Layout> view_layout(const Node& node, const NodeForm& form) {
+    const Value& first = *node.operands[0];
+    if (!may_move(first) && (form.permutation || first.constant == nullptr)) return std::nullopt;
+    const Layout& before = placement_.layout(first);
+    if (form.permutation) return permuted(before, *form.permutation, dims(first));
+    return reshaped(before, dims(first), dims(*node.results[0]), stitcher_.facts_of(node));
+  }
+
   void place(const Node& node, const Value& result) {
     const NodeForm& form = stitcher_.form(node);
     if (!may_move(result)) {
       if (form.reshapes && placement_.layout(*node.operands[0]).empty()) placement_.views.insert(&node);
       return;
     }
-    const Value& first = *node.operands[0];
     std::optional<Layout> layout;
-    if (form.permutation && may_move(first))
-      layout = permuted(placement_.layout(first), *form.permutation, dims(first));
-    if (form.reshapes && (may_move(first) || first.constant != nullptr))
-      layout = reshaped(placement_.layout(first), dims(first), dims(result), stitcher_.facts_of(node));
+    if (form.permutation || form.reshapes) layout = view_layout(node, form);
     if (layout) {
       placement_.views.insert(&node);
       return set(result, *layout);

@@ -120,7 +120,8 @@ void add_mask(Heads& scores, const Tensor& mask, double refused) {
   for (size_t i = 0; i < 3; ++i)
     if (scores.size != 0) strides[i] = strides[i] / scores.size * width;
   for_each_row(scores, [&](int64_t b, int64_t h, int64_t i, std::span<double> row) {
-    const double* from = values.data() + b * strides[0] + h * strides[1] + i * strides[2];
+    const double* from =
+        values.empty() ? nullptr : &values[static_cast<size_t>(b * strides[0] + h * strides[1] + i * strides[2])];
     for (size_t j = 0; j < row.size(); ++j) {
       if (static_cast<int64_t>(j) >= width)
         row[j] = masked;

@@ -223,7 +223,7 @@ RnnResults run_rnn(const RnnOptions& o, const RnnOperands& in) {
   int64_t part = n.batch * n.hidden;
   for (int64_t i = 0; i < directions; ++i)
     run_direction(o, direction(o, in, n, i), n, lengths, x, h.data() + i * part, c.data() + i * part,
-                  y.data() + i * part, directions * part);
+                  y.empty() ? nullptr : y.data() + i * part, directions * part);
   auto result = [&](const std::vector<double>& values, const Dims& dims, std::vector<int64_t> order) {
     Tensor t = narrow<double>(values, in.x->dtype(), dims);
     return o.batch_first ? transpose(t, order) : t;
