@@ -41,7 +41,7 @@ class Emitter {
   void emit_host(const Node& node);
   void results();
   void assemble();
-  // calls fn(register) for all that an instruction uses.
+  // fn(register) for all that an instruction uses.
   template <class Function>
   void for_each_register(const program::Instruction& in, Function fn);
 
@@ -63,7 +63,7 @@ class Emitter {
   uint32_t add_launch(Register output, codegen::StitchedKernel kernel, std::string name);
   const ir::SymDims& dims_of(const Value& value) { return *rdp_.known(value).type.dims; }
 
-  // library_calls.cpp: products and convolutions, with what is computed on their results while they are in cache.
+  // library_calls.cpp: instructions that are library kernels, with what is computed on their results in cache.
   bool is_library_call(const Node& node);
   const Node* library_call(const std::set<const Node*>& inlined);
   size_t column_axis(const Node& node);
@@ -75,11 +75,7 @@ class Emitter {
   };
   Destination destination(const Node& node, const Value& stored, const std::set<const Node*>& inlined);
   // A factor of a product as its layout has it, or copied if no strides describe that.
-  struct Factor {
-    Register value;
-    Slot row_stride, column_stride;
-    std::vector<Slot> batch_strides;
-  };
+  using Factor = program::MatrixProduct::Factor;
   Factor factor(const Value& value, const ir::ProductForm::Matrix& matrix);
   Factor strided(Register r, const Layout& layout, const ir::SymDims& dims, const ir::ProductForm::Matrix& matrix);
   void emit_product(const Node& node, const Value& stored, const std::set<const Node*>& inlined);

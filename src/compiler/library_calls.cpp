@@ -1,4 +1,5 @@
-// Products and convolutions: calls of library kernels, with what is computed on their results while those are in cache.
+// Products, convolutions, attention and recurrent layers: calls of library kernels, with what is computed on their
+// results while those are in cache.
 #include <algorithm>
 
 #include "compiler/emitter.h"
@@ -115,21 +116,18 @@ std::optional<program::Register> Emitter::packed_factor(const Value& b, const ir
 void Emitter::emit_product(const Node& node, const Value& stored, const std::set<const Node*>& inlined) {
   const ir::ProductForm& form = *stitcher_.form(node).product;
   program::MatrixProduct product{.m = slot(form.m), .n = slot(form.n), .k = slot(form.k), .node = node.source};
-  auto convert = [](Factor f) {
-    return program::MatrixProduct::Factor{f.value, f.row_stride, f.column_stride, std::move(f.batch_strides)};
-  };
-  product.a = convert(factor(*node.operands[0], form.a));
+  product.a = factor(*node.operands[0], form.a);
   if (std::optional<Register> packed = packed_factor(*node.operands[1], form)) {
     product.packed = true;
     product.b = {.value = *packed, .row_stride = slot(0), .column_stride = slot(0), .batch_strides = {}};
   } else {
-    product.b = convert(factor(*node.operands[1], form.b));
+    product.b = factor(*node.operands[1], form.b);
   }
   if (form.bias) product.bias = register_of(*node.operands[*form.bias]);
   for (sym::Expr extent : form.batch) product.batch.push_back(slot(extent));
   Destination to = destination(node, stored, inlined);
   const Value& result = *node.results[0];
-  product.c = convert(strided(to.output, stitcher_.placement().layout(result), dims_of(result), form.c));
+  product.c = strided(to.output, stitcher_.placement().layout(result), dims_of(result), form.c);
   product.epilogue = to.epilogue;
   program().products.push_back(std::move(product));
   instruction(Opcode::product, static_cast<uint32_t>(program().products.size() - 1));

@@ -97,19 +97,6 @@ void check_same(const Pair& pair, const std::vector<HostValue>& inputs) {
   expect_equal(run(loaded, inputs), expected);
 }
 
-// A symbol for every dim, but for those of integers and ones, which often decide shapes: then there are kernels.
-void type_parameters(ir::Module& module, const std::vector<HostValue>& inputs) {
-  auto& parameters = module.main().body.parameters;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    if (!inputs[i].is_tensor()) continue;
-    const Tensor& tensor = inputs[i].tensor();
-    ir::SymDims dims;
-    for (int64_t d : tensor.dims())
-      dims.push_back(is_float(tensor.dtype()) && d > 1 ? module.symbols().fresh("d") : module.symbols().constant(d));
-    parameters[i]->type = ir::Type::tensor(tensor.dtype(), std::move(dims));
-  }
-}
-
 TEST(Artifacts, SamplesOfAllOperatorsGiveTheSame) {
   size_t host_calls = 0;
   size_t kernels = 0;

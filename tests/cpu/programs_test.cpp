@@ -95,17 +95,7 @@ TEST(CpuOperators, SamplesAgree) {
       std::vector<HostValue> inputs = sample.inputs(1);
       std::vector<HostValue> expected = interp::run(*sample.module(), inputs);
       std::shared_ptr<ir::Module> module = sample.module();
-      // A symbol for every dim, but for those of integers and ones, which often decide shapes.
-      auto& parameters = module->main().body.parameters;
-      for (size_t i = 0; i < parameters.size(); ++i) {
-        if (!inputs[i].is_tensor()) continue;
-        const Tensor& tensor = inputs[i].tensor();
-        ir::SymDims dims;
-        for (int64_t d : tensor.dims())
-          dims.push_back(is_float(tensor.dtype()) && d > 1 ? module->symbols().fresh("d")
-                                                           : module->symbols().constant(d));
-        parameters[i]->type = ir::Type::tensor(tensor.dtype(), std::move(dims));
-      }
+      type_parameters(*module, inputs);
       driver::Built built = driver::build(module, {});
       kernels += static_cast<int>(built.kernels);
       std::vector<HostValue> outputs = runtime::Context(built.executable).run(inputs);

@@ -140,4 +140,16 @@ ParsedSample parse_sample(const ir::OpDef& op, const ir::Sample& sample) {
   return out;
 }
 
+void type_parameters(ir::Module& module, const std::vector<HostValue>& inputs) {
+  auto& parameters = module.main().body.parameters;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!inputs[i].is_tensor()) continue;
+    const Tensor& tensor = inputs[i].tensor();
+    ir::SymDims dims;
+    for (int64_t d : tensor.dims())
+      dims.push_back(is_float(tensor.dtype()) && d > 1 ? module.symbols().fresh("d") : module.symbols().constant(d));
+    parameters[i]->type = ir::Type::tensor(tensor.dtype(), std::move(dims));
+  }
+}
+
 }  // namespace selkie::tests

@@ -42,4 +42,8 @@ struct ParsedSample {
 
 ParsedSample parse_sample(const ir::OpDef& op, const ir::Sample& sample);
 
+// Types the parameters of @main like the inputs, with a symbol for every dim, but for those of integers and ones, which
+// often decide shapes: then there are kernels.
+void type_parameters(ir::Module& module, const std::vector<HostValue>& inputs);
+
 }  // namespace selkie::tests
