@@ -8,6 +8,7 @@
 
 #include "base/convert.h"
 #include "runtime/arena.h"
+#include "runtime/buffers.h"
 #include "runtime/library.h"
 
 namespace selkie::runtime {
@@ -85,6 +86,7 @@ class Context::Machine {
       ~Cleaner() { machine.forget_values(); }
     } cleaner{*this};
     statistics_.launches = statistics_.host_calls = 0;
+    buffers_.begin_run();
     bind_inputs(inputs);
     bool arena_is_bound = false;
     for (const Instruction& i : program_.code) {
@@ -222,7 +224,7 @@ class Context::Machine {
         bind(program_.binds[i.a]);
         break;
       case Opcode::allocate:
-        set_host(i.a, Tensor(program_.registers[i.a].dtype, dims_of(i.a)));
+        set_host(i.a, buffers_.tensor(program_.registers[i.a].dtype, dims_of(i.a)));
         break;
       case Opcode::release:
         values_[i.a] = {};
@@ -468,12 +470,12 @@ class Context::Machine {
   }
 
   // A host value that does not point into the arena or at a caller's memory.
-  HostValue detached(HostValue value) const {
+  HostValue detached(HostValue value) {
     if (value.is_tensor()) {
       const Tensor& tensor = value.tensor();
       const std::byte* at = tensor.bytes();
       if (at < arena_.get() || at >= arena_.get() + arena_bytes_) return value;
-      Tensor copy = Tensor(tensor.dtype(), tensor.dims());
+      Tensor copy = buffers_.tensor(tensor.dtype(), tensor.dims());
       std::copy(at, at + tensor.byte_size(), copy.mutable_bytes());
       return copy;
     }
@@ -528,6 +530,7 @@ class Context::Machine {
   std::list<Plan> plans_;  // the latest first
   std::unique_ptr<std::byte, FreeMemory> arena_;
   int64_t arena_bytes_ = 0;
+  Buffers buffers_;
   Workers workers_;
   Library library_{workers_};
   Product product_;  // kept for its memory
