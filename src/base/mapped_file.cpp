@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "base/error.h"
@@ -30,6 +31,30 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   file->path_ = path;
   return file;
 }
+
+namespace {
+
+// Advice cannot fail: without it things are slower or larger.
+void advise(std::span<const std::byte> bytes, int advice, bool whole_pages) {
+  auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  uintptr_t end = begin + bytes.size();
+  begin = whole_pages ? (begin + page - 1) / page * page : begin / page * page;
+  end = whole_pages ? end / page * page : end;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, advice);
+}
+
+}  // namespace
+
+void MappedFile::expect(std::span<const std::byte> bytes) const {
+#ifdef MADV_POPULATE_READ
+  advise(bytes, MADV_POPULATE_READ, false);
+#else
+  advise(bytes, MADV_WILLNEED, false);
+#endif
+}
+
+void MappedFile::release(std::span<const std::byte> bytes) const { advise(bytes, MADV_DONTNEED, true); }
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);

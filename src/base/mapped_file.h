@@ -18,6 +18,10 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
+  // These bytes will be read at once: they are brought in together.
+  void expect(std::span<const std::byte> bytes) const;
+  // They will hardly be read again: the memory that holds them is given back.
+  void release(std::span<const std::byte> bytes) const;
 
  private:
   MappedFile() = default;

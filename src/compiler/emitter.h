@@ -1,6 +1,7 @@
 // Emits the program of a module, step by step. Private to the compiler.
 #pragma once
 
+#include "base/memory.h"
 #include "codegen/stitch.h"
 #include "compiler/compile.h"
 #include "compiler/sizes.h"
@@ -97,6 +98,7 @@ class Emitter {
   const ir::Function& main_;
   codegen::Stitcher stitcher_;
   Compiled out_;
+  Slab packed_;  // weights as the library wants them
   Sizes sizes_;
   std::map<const Value*, Register> registers_;
   std::map<std::pair<const Value*, Layout>, Register> copies_;

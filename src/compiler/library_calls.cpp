@@ -2,6 +2,7 @@
 // results while those are in cache.
 #include <algorithm>
 
+#include "base/mapped_file.h"
 #include "compiler/emitter.h"
 #include "compiler/layouts.h"
 #include "kernels/depthwise.h"
@@ -30,6 +31,26 @@ bool winograd_may_win(kernels::ConvolutionShape shape, const std::array<std::opt
   }
   return false;
 }
+
+// Weights that are brought into another form: what holds them as the model's file has them is given back thereafter.
+class Weights {
+ public:
+  explicit Weights(const ir::Constant& constant) : constant_(constant) {
+    if (constant.file) constant.file->expect(constant.raw);
+    tensor_ = constant.tensor();
+  }
+  ~Weights() {
+    if (constant_.file) constant_.file->release(constant_.raw);
+  }
+  Weights(const Weights&) = delete;
+  Weights& operator=(const Weights&) = delete;
+
+  const float* data() const { return tensor_.data<float>(); }
+
+ private:
+  const ir::Constant& constant_;
+  Tensor tensor_;
+};
 
 // The three spatial axes from those that there are, `fill` before them.
 template <class T, class Items>
@@ -105,11 +126,10 @@ std::optional<program::Register> Emitter::packed_factor(const Value& b, const ir
   std::optional<int64_t> k = form.k.constant();
   std::optional<int64_t> n = form.n.constant();
   if (b.constant == nullptr || !form.batch.empty() || !k || !n) return std::nullopt;
-  Tensor from = b.constant->tensor();
-  Tensor packed(DType::f32, {static_cast<int64_t>(kernels::packed_b_elements(table(), *k, *n))});
+  Weights from(*b.constant);
+  Tensor packed = packed_.tensor(DType::f32, {static_cast<int64_t>(kernels::packed_b_elements(table(), *k, *n))});
   bool swapped = !form.b.columns.empty() && form.b.columns[0] < form.b.rows[0];
-  kernels::pack_b(table(), from.data<float>(), swapped ? 1 : *n, swapped ? *k : 1, *k, *n,
-                  packed.mutable_data<float>());
+  kernels::pack_b(table(), from.data(), swapped ? 1 : *n, swapped ? *k : 1, *k, *n, packed.mutable_data<float>());
   return constant_register(std::move(packed), b.name);
 }
 
@@ -141,10 +161,10 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
                                   .kernel = call.kernel,
                                   .stride = call.stride,
                                   .dilation = call.dilation};
-  Tensor from = weights.tensor();
+  Weights from(weights);
   auto packed = [&](size_t elements, auto pack) {
-    Tensor to(DType::f32, {static_cast<int64_t>(elements)});
-    pack(from.data<float>(), to.mutable_data<float>());
+    Tensor to = packed_.tensor(DType::f32, {static_cast<int64_t>(elements)});
+    pack(from.data(), to.mutable_data<float>());
     return constant_register(std::move(to), name);
   };
   call.depthwise = kernels::is_depthwise(shape);
@@ -285,15 +305,16 @@ void Emitter::emit_recurrent(const Node& node) {
                                 .hidden = call.hidden,
                                 .directions = call.directions,
                                 .linear_before_reset = form.linear_before_reset};
-  std::array<Tensor, 4> tensors;
+  std::array<std::optional<Weights>, 4> tensors;
   std::array<const float*, 4> weights{};
   constexpr std::array<size_t, 4> places{1, 2, 3, 7};
   for (size_t i = 0; i < places.size(); ++i)
     if (const Value* given = operand(places[i])) {
-      tensors[i] = given->constant->tensor();
-      weights[i] = tensors[i].data<float>();
+      tensors[i].emplace(*given->constant);
+      weights[i] = tensors[i]->data();
     }
-  Tensor packed(DType::f32, {static_cast<int64_t>(kernels::packed_recurrent_elements(table(), shape))});
+  Tensor packed =
+      packed_.tensor(DType::f32, {static_cast<int64_t>(kernels::packed_recurrent_elements(table(), shape))});
   kernels::pack_recurrent(table(), shape,
                           {.w = weights[0], .r = weights[1], .bias = weights[2], .peepholes = weights[3]},
                           packed.mutable_data<float>());

@@ -78,6 +78,9 @@ void multiply_panel(const KernelTable& table, const Block& block, const RowTiles
                           .ahead = reinterpret_cast<const char*>(next),
                           .ahead_step = packed ? ceil_divide(4 * table.tile_columns, tiles.count) : 0};
   const TileFunction* functions = table.tiles[columns > table.lanes ? 1 : 0];
+  // One tile reads the panel once, from where it is: what is fetched is a little ahead of it.
+  constexpr int64_t near = 1536;
+  if (tiles.count == 1) arguments.ahead = reinterpret_cast<const char*>(arguments.b) + near;
   const float* const* pointers = block.pointers;
   auto run = [&](int64_t count, int64_t rows) {
     arguments.tiles = count;

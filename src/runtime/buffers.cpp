@@ -5,6 +5,8 @@
 #include <mutex>
 #include <vector>
 
+#include "base/memory.h"
+
 namespace selkie::runtime {
 namespace {
 
@@ -98,9 +100,7 @@ Tensor Buffers::tensor(DType dtype, Dims dims) {
   size_t bytes = (static_cast<size_t>(needed) + alignment - 1) / alignment * alignment;
   Pool::Block block = bytes < least_kept ? Pool::Block{} : pool_->take(bytes);
   if (block.memory == nullptr) {
-    block = {.memory = static_cast<std::byte*>(std::aligned_alloc(alignment, std::max(bytes, alignment))),
-             .bytes = bytes,
-             .run = 0};
+    block = {.memory = allocate_memory(bytes), .bytes = bytes, .run = 0};
     if (block.memory == nullptr) {
       budget->refund(needed);
       fail("out of memory: the system refused {} bytes for a tensor {}{}", needed, name(dtype), to_string(dims));

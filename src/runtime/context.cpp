@@ -7,6 +7,7 @@
 #include <list>
 
 #include "base/convert.h"
+#include "base/memory.h"
 #include "runtime/arena.h"
 #include "runtime/buffers.h"
 #include "runtime/library.h"
@@ -23,8 +24,6 @@ using program::SizeStep;
 using Storage = program::RegisterInfo::Storage;
 
 namespace {
-
-constexpr size_t alignment = 64;
 
 struct FreeMemory {
   void operator()(std::byte* memory) const { std::free(memory); }
@@ -180,7 +179,7 @@ class Context::Machine {
     if (plan.bytes > arena_bytes_) {
       arena_.reset();
       arena_bytes_ = 0;
-      arena_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, static_cast<size_t>(plan.bytes))));
+      arena_.reset(allocate_memory(static_cast<size_t>(plan.bytes)));
       if (!arena_) fail("{} bytes for intermediate results cannot be had", plan.bytes);
       arena_bytes_ = plan.bytes;
     }

@@ -4,11 +4,10 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 namespace selkie::runtime {
 namespace {
-
-constexpr size_t alignment = 64;
 
 // A thread that waits looks so often before it goes to sleep: kernels follow each other within microseconds.
 constexpr int looks = 4000;
@@ -48,8 +47,8 @@ std::byte* Workers::scratch(size_t thread, size_t bytes) {
   Scratch& own = scratch_[thread];
   if (own.bytes < bytes) {
     std::free(own.data);
-    own.bytes = (bytes + alignment - 1) / alignment * alignment;
-    own.data = static_cast<std::byte*>(std::aligned_alloc(alignment, own.bytes));
+    own.bytes = bytes;
+    own.data = allocate_memory(own.bytes);
     CHECK(own.data != nullptr, "no scratch memory of {} bytes", own.bytes);
   }
   return own.data;

@@ -94,7 +94,7 @@ SELKIE_INLINE void one_tile(const TileArguments& t, float* c, const float* const
     for (; d + steps <= depth; d += steps) {
 #pragma GCC unroll 4
       for (int s = 0; s < steps; ++s) {
-        __builtin_prefetch(ahead, 0, 2);
+        __builtin_prefetch(ahead, 0, 3);
         ahead += ahead_step;
         one_step(sum[s % sums], a, d + s, b);
         b += b_stride;

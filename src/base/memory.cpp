@@ -1,0 +1,62 @@
+#include "base/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace selkie {
+namespace {
+
+constexpr size_t line = 64;
+constexpr size_t large_page = size_t{2} << 20;
+// From here on a whole page is worth it.
+constexpr size_t least_large = size_t{256} << 10;
+constexpr size_t chunk_bytes = size_t{64} << 20;
+
+constexpr size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+}  // namespace
+
+std::byte* allocate_memory(size_t bytes) {
+  size_t unit = bytes < least_large ? line : large_page;
+  if (bytes > SIZE_MAX - unit) return nullptr;
+  size_t size = std::max(round_up(bytes, unit), unit);
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(unit, size));
+  if (memory != nullptr && unit == large_page) madvise(memory, size, MADV_HUGEPAGE);
+  return memory;
+}
+
+struct Slab::Chunk {
+  explicit Chunk(size_t size) : memory(allocate_memory(size)), size(size) {}
+  ~Chunk() { std::free(memory); }
+  Chunk(const Chunk&) = delete;
+  Chunk& operator=(const Chunk&) = delete;
+
+  std::byte* memory;
+  size_t size;
+  size_t used = 0;
+};
+
+Tensor Slab::tensor(DType dtype, Dims dims) {
+  int64_t needed = 0;
+  if (__builtin_mul_overflow(element_count(dims), static_cast<int64_t>(element_size(dtype)), &needed))
+    fail("a tensor of shape {} has too many elements", to_string(dims));
+  std::shared_ptr<MemoryBudget> budget = MemoryBudget::current();
+  budget->charge(needed);
+  size_t bytes = round_up(static_cast<size_t>(needed), line);
+  if (!chunk_ || chunk_->size - chunk_->used < bytes) {
+    auto chunk = std::make_shared<Chunk>(std::max(bytes, chunk_bytes));
+    if (chunk->memory == nullptr) {
+      budget->refund(needed);
+      fail("out of memory: the system refused {} bytes for a tensor {}{}", needed, name(dtype), to_string(dims));
+    }
+    chunk_ = std::move(chunk);
+  }
+  std::byte* at = chunk_->memory + chunk_->used;
+  chunk_->used += bytes;
+  std::shared_ptr<const void> owner(at, [chunk = chunk_, budget, needed](std::byte*) { budget->refund(needed); });
+  return Tensor::view(dtype, std::move(dims), at, std::move(owner));
+}
+
+}  // namespace selkie
