@@ -27,8 +27,9 @@ std::string check_text(const std::string& required) { return escaped(required) +
 
 }  // namespace
 
-Emitter::Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks)
-    : given_checks_(std::move(checks)),
+Emitter::Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks, Options options)
+    : options_(options),
+      given_checks_(std::move(checks)),
       module_(module),
       rdp_(rdp),
       main_(module.main()),
@@ -517,8 +518,8 @@ std::vector<EntryCheck> entry_checks(const analysis::Rdp& rdp) {
   return checks;
 }
 
-Compiled compile(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks) {
-  return Emitter(module, rdp, std::move(checks)).run();
+Compiled compile(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks, Options options) {
+  return Emitter(module, rdp, std::move(checks), options).run();
 }
 
 }  // namespace selkie::compiler

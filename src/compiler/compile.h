@@ -14,6 +14,10 @@ struct HostNode {
   std::vector<const ir::Value*> captured;
 };
 
+struct Options {
+  bool exact = false;  // no algorithm whose rounding error is far beyond that of the plain sum
+};
+
 struct Compiled {
   program::Program program;
   std::vector<kir::Kernel> kernels;  // in the order of the program's
@@ -32,6 +36,6 @@ struct EntryCheck {
 std::vector<EntryCheck> entry_checks(const analysis::Rdp& rdp);
 
 // The module must outlive what is compiled from it as long as there are host nodes.
-Compiled compile(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks);
+Compiled compile(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks, Options options);
 
 }  // namespace selkie::compiler

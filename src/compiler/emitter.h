@@ -10,7 +10,7 @@ namespace selkie::compiler {
 
 class Emitter {
  public:
-  Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks);
+  Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks, Options options);
   Compiled run();
 
  private:
@@ -91,6 +91,7 @@ class Emitter {
   bool emits_whole(const Node& node) { return computable_.contains(&node) && stitcher_.form(node).recurrent; }
   void emit_recurrent(const Node& node);
 
+  Options options_;
   std::vector<EntryCheck> given_checks_;
   ir::Module& module_;
   const analysis::Rdp& rdp_;

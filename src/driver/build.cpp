@@ -62,11 +62,11 @@ void compile_kernels(const std::vector<kir::Kernel>& kernels, const Options& opt
 
 }  // namespace
 
-compiler::Compiled compile(ir::Module& module) {
+compiler::Compiled compile(ir::Module& module, const compiler::Options& options) {
   std::vector<compiler::EntryCheck> checks = compiler::entry_checks(analysis::Rdp(module));
   for (std::string_view name : pipeline) passes::run_pass(*passes::find_pass(name), module);
   analysis::Rdp rdp(module);
-  return compiler::compile(module, rdp, std::move(checks));
+  return compiler::compile(module, rdp, std::move(checks), options);
 }
 
 void attach_code(const program::Image& image, const program::Program& program, runtime::Executable& executable) {
@@ -83,7 +83,7 @@ size_t count_kernels(const program::Program& program) {
 Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   auto executable = std::make_shared<runtime::Executable>();
   Built built{.executable = executable, .declared = ir::parse(signature(*module), ops::op_set(), "the inputs")};
-  compiler::Compiled compiled = compile(*module);
+  compiler::Compiled compiled = compile(*module, options.compiler);
   built.nodes = compiled.nodes;
   built.kernels = count_kernels(compiled.program);
   built.host_calls = compiled.program.host_calls.size();

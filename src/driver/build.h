@@ -11,6 +11,7 @@
 namespace selkie::driver {
 
 struct Options {
+  compiler::Options compiler = {};
   bool check_kernels = false;     // kernels are interpreted, with every access checked
   int threads = 1;                // that compile
   std::string cache_folder = {};  // where code is kept from one compilation to the next; none if empty
@@ -31,7 +32,7 @@ struct Built {
 };
 
 // What a model compiles to, without machine code: the module is rewritten.
-compiler::Compiled compile(ir::Module& module);
+compiler::Compiled compile(ir::Module& module, const compiler::Options& options = {});
 
 // The module is rewritten, and kept for the operators that run on the host.
 Built build(std::shared_ptr<ir::Module> module, const Options& options = {});

@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 #include "bench_worker.h"
-#include "cache_options.h"
 #include "commands.h"
+#include "compile_options.h"
 #include "cpu_run.h"
 #include "inputs.h"
 
@@ -25,7 +25,7 @@ struct Options {
   int threads = 0;
   double seconds = 1;
   uint64_t seed = 0;
-  CacheOptions cache;
+  CompileOptions compile;
   bool json = false;
   bool worker = false;
 };
@@ -129,8 +129,7 @@ Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& 
 }
 
 int bench(const Options& options) {
-  CpuModel loaded =
-      load_cpu_model(options.model, {.threads = core_count(), .cache_folder = cache_folder(options.cache)});
+  CpuModel loaded = load_cpu_model(options.model, driver_options(options.compile));
   CpuRun model(std::move(loaded.built), options.threads);
   Sweep sweep = options.sweep.empty() ? Sweep{.name = {}, .sizes = {0}} : parse_sweep(options.sweep);
   std::vector<std::vector<HostValue>> inputs;
@@ -190,14 +189,14 @@ void add_bench(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--seconds", options->seconds, "Seconds per shape, without --repeat")->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs")->capture_default_str();
-  add_cache_options(*command, options->cache);
+  add_compile_options(*command, options->compile);
   command->add_flag("--json", options->json, "Machine-readable output");
   command->add_flag("--worker", options->worker, "Take commands from standard input instead (see below)");
   command->footer(worker_help);
   command->callback([=, &action] {
     action = [=] {
       return options->worker
-                 ? bench_worker(options->model, options->seed, options->threads, cache_folder(options->cache))
+                 ? bench_worker(options->model, options->seed, options->threads, driver_options(options->compile))
                  : bench(*options);
     };
   });

@@ -7,9 +7,9 @@
 #include "analysis/checks.h"
 #include "base/convert.h"
 #include "base/text.h"
-#include "cache_options.h"
 #include "checked_run.h"
 #include "commands.h"
+#include "compile_options.h"
 #include "cpu_run.h"
 #include "inputs.h"
 #include "interp/bind.h"
@@ -31,7 +31,7 @@ struct Options {
   int64_t trip_limit = ir::RunLimits{}.loop_trips;
   bool path = false;
   bool facts = false;
-  CacheOptions cache;
+  CompileOptions compile;
   bool json = false;
 };
 
@@ -172,9 +172,11 @@ int report(const Options& options, const ir::Function& main, const Outcome& outc
 
 int run(const Options& options) {
   check_target(options.target);
+  driver::Options how = driver_options(options.compile);
+  how.check_kernels = options.target == "cpu-checked";
   if (program::is_artifact(options.model)) {
     if (options.facts || options.path) fail("'{}' is compiled: --facts and --path need the model", options.model);
-    CpuModel model = load_cpu_model(options.model, {.check_kernels = options.target == "cpu-checked"});
+    CpuModel model = load_cpu_model(options.model, how);
     std::shared_ptr<const ir::Module> declared = model.built.declared;
     std::vector<HostValue> inputs = make_inputs(options.inputs, declared->main(), options.seed);
     return report(options, declared->main(), run_compiled(std::move(model), std::move(inputs), options.threads));
@@ -185,9 +187,7 @@ int run(const Options& options) {
   analysis::check_inputs(analysis::Rdp(*module), inputs);
   if (options.target == "ref")
     return report(options, module->main(), run_reference(*module, std::move(inputs), options));
-  CpuModel model = build_cpu_model(module, {.check_kernels = options.target == "cpu-checked",
-                                            .threads = core_count(),
-                                            .cache_folder = cache_folder(options.cache)});
+  CpuModel model = build_cpu_model(module, how);
   return report(options, module->main(), run_compiled(std::move(model), std::move(inputs), options.threads));
 }
 
@@ -212,7 +212,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--trip-limit", options->trip_limit, "Trips that one loop may run");
   command->add_flag("--path", options->path, "Print which branches and loops ran");
   command->add_flag("--facts", options->facts, "Hold what 'selkie explain' claims against the run");
-  add_cache_options(*command, options->cache);
+  add_compile_options(*command, options->compile);
   command->add_flag("--json", options->json, "Machine-readable output");
   command->callback([=, &action] { action = [=] { return run(*options); }; });
 }

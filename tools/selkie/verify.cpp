@@ -9,6 +9,7 @@
 #include "checked_run.h"
 #include "commands.h"
 #include "compare.h"
+#include "compile_options.h"
 #include "cpu_run.h"
 #include "interp/interp.h"
 #include "isolate.h"
@@ -23,6 +24,7 @@ struct Options {
   std::vector<std::string> paths;
   std::string target = "ref";
   Tolerance tolerance;
+  CompileOptions compile;
   int jobs = 0;
   double timeout = 120;
   int64_t memory_limit = 0;
@@ -107,8 +109,9 @@ std::string run_case(const Case& c, const Options& options) {
     if (options.target == "ref")
       reference.emplace(*module);
     else
-      compiled.emplace(
-          driver::build(module, {.check_kernels = options.target == "cpu-checked", .threads = core_count()}));
+      compiled.emplace(driver::build(module, {.compiler = options.compile.compiler,
+                                              .check_kernels = options.target == "cpu-checked",
+                                              .threads = core_count()}));
     auto run_once = [&](std::vector<HostValue> inputs) {
       return reference ? reference->run(std::move(inputs), how) : compiled->run(std::move(inputs));
     };
@@ -195,6 +198,7 @@ void add_verify(CLI::App& app, Action& action) {
       ->add_option("--target", options->target,
                    "ref, cpu, or cpu-checked: kernels interpreted with every access checked")
       ->capture_default_str();
+  add_exact_option(*command, options->compile);
   command->add_option("--rtol", options->tolerance.rtol, "Relative tolerance")->capture_default_str();
   command->add_option("--atol", options->tolerance.atol, "Absolute tolerance")->capture_default_str();
   command->add_option("-j,--jobs", options->jobs, "Cases to run at a time (default: one per core)");
