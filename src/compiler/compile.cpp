@@ -57,6 +57,7 @@ Compiled Emitter::run() {
   }
   results();
   assemble();
+  describe();
   return std::move(out_);
 }
 
@@ -193,7 +194,8 @@ void Emitter::find_computable() {
   };
   auto sized = [&](const Value& value) {
     const Known& about = rdp_.known(value);
-    if (!about.type.is_tensor() || !about.type.dims) return false;
+    // A size beyond 64 bits is the reference's to refuse, with the name of the node.
+    if (!bytes_of(about.type, module_.symbols())) return false;
     std::vector<sym::Expr> symbols;
     for (sym::Expr d : *about.type.dims) sym::collect_symbols(d, symbols);
     return std::ranges::all_of(symbols, [&](sym::Expr s) { return known.contains(s.id()); });
@@ -270,6 +272,7 @@ Emitter::Register Emitter::register_in(const Value& value, const Layout& layout)
   at->second = new_tensor(value, !(outputs_.contains(&value) && layout.empty()));
   uint32_t launch = add_launch(at->second, std::move(copy), value.name + " in another layout");
   instruction(Opcode::launch, launch);
+  ++out_.copies;
   return at->second;
 }
 
@@ -504,6 +507,30 @@ void Emitter::assemble() {
     if (used[r].first == UINT32_MAX) continue;
     program().registers[r].first = place[used[r].first];
     program().registers[r].last = place[used[r].second];
+  }
+}
+
+void Emitter::describe() {
+  out_.slots = sizes_.expressions();
+  out_.stored_bytes.resize(program().registers.size());
+  auto describe = [&](const Value& value, Register r) {
+    Storage storage = program().registers[r].storage;
+    if (storage == Storage::arena || storage == Storage::heap)
+      if (std::optional<sym::Expr> bytes = bytes_of(rdp_.known(value).type, module_.symbols()))
+        out_.stored_bytes[r] = *bytes;
+  };
+  for (const auto& [value, r] : registers_) describe(*value, r);
+  for (const auto& [key, r] : copies_) describe(*key.first, r);
+}
+
+std::optional<sym::Expr> bytes_of(const ir::Type& type, sym::Context& symbols) {
+  if (!type.is_tensor() || !type.dims) return std::nullopt;
+  try {
+    sym::Expr bytes = symbols.constant(static_cast<int64_t>(element_size(type.dtype)));
+    for (sym::Expr dim : *type.dims) bytes = bytes * dim;
+    return bytes;
+  } catch (const Error&) {
+    return std::nullopt;
   }
 }
 

@@ -41,6 +41,7 @@ class Emitter {
   void emit_host(const Node& node);
   void results();
   void assemble();
+  void describe();
   // fn(register) for all that an instruction uses.
   template <class Function>
   void for_each_register(const program::Instruction& in, Function fn);

@@ -39,7 +39,7 @@ CpuModel load_cpu_model(const std::string& path, const driver::Options& options)
   Clock::time_point start = Clock::now();
   if (program::is_artifact(path)) {
     if (options.check_kernels) fail("'{}' is compiled: its kernels cannot be interpreted", path);
-    CpuModel model{.built = driver::load(path), .was_compiled = true};
+    CpuModel model{.built = driver::load(path, options.host), .was_compiled = true};
     if (options.compiler.exact && has_inexact_calls(model.built.executable->program))
       fail("'{}' was compiled without --exact", path);
     model.load_ms = milliseconds_since(start);
