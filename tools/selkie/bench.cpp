@@ -11,6 +11,7 @@
 #include "compile_options.h"
 #include "cpu_run.h"
 #include "inputs.h"
+#include "progress.h"
 
 namespace selkie::cli {
 namespace {
@@ -100,7 +101,10 @@ std::string with_size(const std::string& input, const std::string& name, int64_t
   return out;
 }
 
-Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& options, std::string dims) {
+// Calls progress(share) between runs.
+template <class Progress>
+Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& options, std::string dims,
+            Progress progress) {
   model.run(inputs);  // the first one plans the arena
   std::vector<double> times;
   Clock::time_point start = Clock::now();
@@ -108,7 +112,12 @@ Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& 
     if (options.repeat > 0) return times.size() >= static_cast<size_t>(options.repeat);
     return times.size() >= 5 && milliseconds_since(start) > options.seconds * 1000;
   };
+  auto done = [&] {
+    if (options.repeat > 0) return static_cast<double>(times.size()) / options.repeat;
+    return std::min(static_cast<double>(times.size()) / 5, milliseconds_since(start) / (options.seconds * 1000));
+  };
   while (!enough()) {
+    progress(done());
     Clock::time_point begin = Clock::now();
     model.run(inputs);
     times.push_back(milliseconds_since(begin));
@@ -139,13 +148,13 @@ int bench(const Options& options) {
     inputs.push_back(make_inputs(given, model.built().declared->main(), options.seed));
   }
   std::vector<Row> rows;
-  bool progress = isatty(STDERR_FILENO) != 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (progress) fmt::print(stderr, "\r{} of {} shapes ", i + 1, inputs.size());
-    std::string dims = sweep.name.empty() ? "" : fmt::format("{}={}", sweep.name, sweep.sizes[i]);
-    rows.push_back(measure(model, inputs[i], options, std::move(dims)));
+  {
+    ProgressBar bar(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      std::string dims = sweep.name.empty() ? "" : fmt::format("{}={}", sweep.name, sweep.sizes[i]);
+      rows.push_back(measure(model, inputs[i], options, dims, [&](double share) { bar.show(i, share, dims); }));
+    }
   }
-  if (progress) fmt::print(stderr, "\r\x1b[K");
   int64_t arena = 0;
   for (const Row& row : rows) arena = std::max(arena, row.arena_bytes);
   if (options.json) {
