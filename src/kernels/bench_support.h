@@ -1,5 +1,4 @@
-// Times for the kernels' benchmark: the best of many repetitions, since other work on the machine only ever adds time,
-// and the roofs of one core (FMA rate, read bandwidth) that the kernels are held against.
+// Times for the kernels' benchmark: the best of many repetitions, since other work on the machine only ever adds time.
 #pragma once
 
 #include <fmt/core.h>
@@ -91,11 +90,6 @@ class Aligned {
 };
 
 std::vector<float> random_floats(int64_t count, uint32_t seed);
-
-// GFLOP/s of independent multiply-adds in registers.
-double fma_roof(Isa isa);
-// GB/s of reading `bytes` again and again.
-double read_roof(Isa isa, int64_t bytes);
 
 struct Bench {
   const KernelTable& table;

@@ -4,11 +4,15 @@
 namespace selkie::kernels {
 namespace {
 
-// Depth is taken in parts only where a panel would not stay in half of the second-level cache: tiles read panels from
-// there fast enough, while every part costs one more pass over c.
-int64_t most_depth(const KernelTable& table) {
-  return std::max<int64_t>(64, cache_sizes().l2 / 2 / (4 * table.tile_columns));
+// Depth is taken in parts, so that a block's part of a stays in the second-level cache beside the panel that is
+// multiplied and the one that is fetched meanwhile. Every part costs one more pass over c. One tile reads panels once:
+// there only a's rows count.
+int64_t most_depth(const KernelTable& table, int64_t rows) {
+  int64_t panels = rows <= table.tile_rows ? 0 : 2 * table.tile_columns;
+  return std::max<int64_t>(64, cache_sizes().l2 * 3 / 4 / (4 * (std::max<int64_t>(1, rows) + panels)));
 }
+
+int64_t most_rows(const KernelTable& table) { return 16 * table.tile_rows; }
 
 // A part of the products: some taps in full, or a piece of one tap.
 struct DepthPart {
@@ -52,7 +56,8 @@ int64_t epilogue_columns(const KernelTable& table, const Block& block) {
 }
 
 void multiply_panel(const KernelTable& table, const Block& block, const RowTiles& tiles, const DepthPart& part,
-                    bool first, int64_t column, const float* panel) {
+                    bool first, int64_t column, const float* panel, const float* next) {
+  bool packed = block.b.depth_stride == table.tile_columns;
   int64_t columns = std::min<int64_t>(table.tile_columns, block.column_end - column);
   bool partial = block.b.partial && columns < table.tile_columns;
   int64_t depth_stride = partial ? table.tile_columns : block.b.depth_stride;
@@ -69,7 +74,9 @@ void multiply_panel(const KernelTable& table, const Block& block, const RowTiles
                           .c_stride = block.c_stride,
                           .columns = columns,
                           .bias = first && block.bias ? block.bias + column : nullptr,
-                          .accumulate = !first || block.accumulate};
+                          .accumulate = !first || block.accumulate,
+                          .ahead = reinterpret_cast<const char*>(next),
+                          .ahead_step = packed ? ceil_divide(4 * table.tile_columns, tiles.count) : 0};
   const TileFunction* functions = table.tiles[columns > table.lanes ? 1 : 0];
   const float* const* pointers = block.pointers;
   auto run = [&](int64_t count, int64_t rows) {
@@ -78,6 +85,7 @@ void multiply_panel(const KernelTable& table, const Block& block, const RowTiles
     arguments.row_step = rows * block.taps;
     if (count) functions[rows - 1](arguments);
     arguments.c += count * rows * block.c_stride;
+    arguments.ahead += count * arguments.ahead_step * part.taps * part.depth;
     pointers += count * rows * block.taps;
   };
   run(tiles.extra, tiles.rows + 1);
@@ -107,26 +115,34 @@ int64_t multiply_row(const KernelTable& table, const Block& block, const float* 
 
 bool takes_row_kernel(const KernelTable& table, const RowKernelQuestion& asked) {
   bool packed = asked.depth_stride == table.tile_columns;
-  return asked.rows == 1 && asked.taps == 1 && packed && !asked.accumulate && asked.depth <= most_depth(table) &&
+  return asked.rows == 1 && asked.taps == 1 && packed && !asked.accumulate && asked.depth <= most_depth(table, 1) &&
          !asked.partial_panel;
 }
 
 void multiply_block(const KernelTable& table, const Block& block) {
-  DepthParts parts(most_depth(table), block.taps, block.depth);
+  DepthParts parts(most_depth(table, block.rows), block.taps, block.depth);
   int64_t group = block.epilogue.function ? epilogue_columns(table, block) : block.column_end;
   int64_t count = parts.count();
   RowTiles tiles(table, block.rows);
   const float* first_panel =
       block.b.base + (block.column_begin - block.b.first_column) / table.tile_columns * block.b.panel_stride;
+  auto begin_of = [&](const DepthPart& part) {
+    return (part.tap_begin * block.depth + part.begin) * block.b.depth_stride;
+  };
   for (int64_t index = 0; index < count; ++index) {
     DepthPart part = parts.at(index);
+    // After the last part another block may come that begins where this one did.
+    const float* next_part = first_panel + begin_of(parts.at((index + 1) % count));
     const float* panel = first_panel;
     for (int64_t begin = block.column_begin; begin < block.column_end; begin += group) {
       int64_t end = std::min(block.column_end, begin + group);
       int64_t column = multiply_row(table, block, panel, begin, end);
       panel += (column - begin) / table.tile_columns * block.b.panel_stride;
-      for (; column < end; column += table.tile_columns, panel += block.b.panel_stride)
-        multiply_panel(table, block, tiles, part, index == 0, column, panel);
+      for (; column < end; column += table.tile_columns, panel += block.b.panel_stride) {
+        bool last = column + table.tile_columns >= block.column_end;
+        const float* next = last ? next_part : panel + block.b.panel_stride + begin_of(part);
+        multiply_panel(table, block, tiles, part, index == 0, column, panel, next);
+      }
       if (index + 1 < count || !block.epilogue.function) continue;
       int64_t ranges[] = {block.row_begin, block.row_begin + block.rows, block.first_column + begin,
                           block.first_column + end};
@@ -136,9 +152,9 @@ void multiply_block(const KernelTable& table, const Block& block) {
 }
 
 int64_t rows_of_block(const KernelTable& table, int64_t rows, int64_t products) {
-  int64_t depth = std::clamp<int64_t>(products, 1, most_depth(table));
-  int64_t fitting = cache_sizes().l2 * 3 / 4 / (4 * depth);
-  int64_t most = std::clamp<int64_t>(fitting, 4 * table.tile_rows, 16 * table.tile_rows);
+  int64_t depth = std::clamp<int64_t>(products, 1, most_depth(table, most_rows(table)));
+  int64_t fitting = cache_sizes().l2 * 3 / 4 / (4 * depth) - 2 * table.tile_columns;
+  int64_t most = std::clamp<int64_t>(fitting, 4 * table.tile_rows, most_rows(table));
   int64_t blocks = std::max<int64_t>(1, ceil_divide(rows, most));
   return std::max<int64_t>(1, round_up(ceil_divide(rows, blocks), table.tile_rows));
 }

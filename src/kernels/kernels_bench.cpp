@@ -1,6 +1,7 @@
 // How near the kernels come to the roofs of one core, on the shapes of transformers and image networks.
-// Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|convolution|stem|depthwise|winograd|attention|recurrent]…;
-// without a name everything is run.
+// Pin it to a core: taskset -c 1 kernels_bench
+// [roofs|gemm|layers|convolution|stem|depthwise|winograd|attention|recurrent]…; without a name everything is run.
+#include <random>
 #include <string_view>
 
 #include "kernels/attention.h"
@@ -8,8 +9,18 @@
 #include "kernels/block.h"
 #include "kernels/gemm.h"
 #include "kernels/recurrent.h"
+#include "kernels/roofs.h"
 
 namespace selkie::kernels::bench {
+
+std::vector<float> random_floats(int64_t count, uint32_t seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> distribution(-1, 1);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = distribution(generator);
+  return values;
+}
+
 namespace {
 
 void roofs(const Bench& bench) {
@@ -49,6 +60,43 @@ void gemms(const Bench& bench) {
   rows.insert(rows.end(), {96, 128, 512});
   for (auto [n, k] : {std::pair<int64_t, int64_t>{768, 768}, {3072, 768}, {768, 3072}})
     for (int64_t m : rows) gemm(bench, m, n, k);
+}
+
+// The products of a transformer's layers one after the other, so that weights come from memory as they do in a model.
+void layers(const Bench& bench) {
+  constexpr int64_t width = 768;
+  constexpr int64_t inner = 4 * width;
+  constexpr int count = 12;
+  const std::pair<int64_t, int64_t> products[] = {{width, width}, {width, width}, {width, width},
+                                                  {width, width}, {inner, width}, {width, inner}};
+  std::vector<Aligned> packed;
+  for (int layer = 0; layer < count; ++layer)
+    for (auto [n, k] : products) packed.emplace_back(random_floats(n * k, 2));
+  for (int64_t m : {4, 16, 64, 128, 384}) {
+    std::vector<float> a = random_floats(m * inner, 1);
+    std::vector<float> c(static_cast<size_t>(m * inner));
+    auto [first, others] = best_of_stages(
+        static_cast<int64_t>(packed.size()),
+        [&](int64_t i) {
+          auto [n, k] = products[static_cast<size_t>(i) % std::size(products)];
+          Gemm problem{.m = m,
+                       .n = n,
+                       .k = k,
+                       .a = a.data(),
+                       .a_row_stride = k,
+                       .packed_b = packed[static_cast<size_t>(i)].data(),
+                       .c = c.data(),
+                       .c_row_stride = n};
+          GemmPlan plan = plan_gemm(bench.table, problem, 1);
+          Aligned scratch(plan.scratch_bytes / 4);
+          run_gemm(bench.table, problem, plan, 0, plan.tasks(), scratch.data());
+        },
+        4);
+    double seconds = first + others;
+    double elements = static_cast<double>(count * 12 * width * width);
+    bench.report(fmt::format("{} layers, {} rows", count, m), 2 * elements * static_cast<double>(m), 4 * elements,
+                 seconds);
+  }
 }
 
 // One head as two matrix products with a softmax between them, all scores stored.
@@ -206,9 +254,10 @@ struct Section {
   std::string_view name;
   void (*function)(const Bench&);
 };
-constexpr Section sections[] = {{"roofs", roofs},          {"gemm", gemms},           {"convolution", convolutions},
-                                {"stem", stems},           {"depthwise", depthwises}, {"winograd", winograds},
-                                {"attention", attentions}, {"recurrent", recurrents}};
+constexpr Section sections[] = {
+    {"roofs", roofs},         {"gemm", gemms},           {"layers", layers},      {"convolution", convolutions},
+    {"stem", stems},          {"depthwise", depthwises}, {"winograd", winograds}, {"attention", attentions},
+    {"recurrent", recurrents}};
 
 int run(int count, char** names) {
   Isa isa = best_isa();

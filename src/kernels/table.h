@@ -26,6 +26,10 @@ struct TileArguments {
   int64_t columns;    // columns of c that exist, 1 … tile columns
   const float* bias;  // one per column, or null; null if c is added to
   bool accumulate;    // add to what c holds
+  // What is multiplied next: every tile fetches its share of it into the second-level cache, `ahead_step` bytes per
+  // depth, so that memory is busy all the time and not only during the first tile that reads a panel.
+  const char* ahead;
+  int64_t ahead_step;
 };
 using TileFunction = void (*)(const TileArguments&);
 

@@ -1,6 +1,7 @@
 #include "runtime/context.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <list>
@@ -91,7 +92,10 @@ class Context::Machine {
         bind_arena();
         arena_is_bound = true;
       }
-      execute(i);
+      if (profile_ == nullptr)
+        execute(i);
+      else
+        execute_recorded(i);
     }
     std::vector<HostValue> results;
     for (Register r : program_.results) results.push_back(detached(host_value(r)));
@@ -99,6 +103,7 @@ class Context::Machine {
   }
 
   const Statistics& statistics() const { return statistics_; }
+  void record_to(Profile* profile) { profile_ = profile; }
 
  private:
   struct Value {
@@ -225,6 +230,19 @@ class Context::Machine {
     }
   }
 
+  void execute_recorded(const Instruction& i) {
+    auto now = [] { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); };
+    int64_t begin = now();
+    execute(i);
+    int64_t end = now();
+    Work work = work_of(program_, i, slots_);
+    if (!work.kind.empty() && profile_->events.size() < Profile::most_events)
+      profile_->events.push_back({.begin_ns = begin,
+                                  .end_ns = end,
+                                  .instruction = static_cast<uint32_t>(&i - program_.code.data()),
+                                  .work = std::move(work)});
+  }
+
   void check(const program::Check& c) {
     int64_t a = slots_[c.a];
     int64_t b = slots_[c.b];
@@ -339,19 +357,7 @@ class Context::Machine {
   }
 
   void convolution(const program::Convolution& c) {
-    auto sizes = [&](const std::array<program::Slot, 3>& slots) {
-      return std::array<int64_t, 3>{slots_[slots[0]], slots_[slots[1]], slots_[slots[2]]};
-    };
-    kernels::Convolution call{.shape = {.batch = slots_[c.batch],
-                                        .input_channels = c.input_channels,
-                                        .output_channels = c.output_channels,
-                                        .groups = c.groups,
-                                        .input = sizes(c.input_dims),
-                                        .output = sizes(c.output_dims),
-                                        .kernel = c.kernel,
-                                        .stride = c.stride,
-                                        .dilation = c.dilation,
-                                        .pad = sizes(c.pads)},
+    kernels::Convolution call{.shape = shape_of(c, slots_),
                               .input = floats(c.input),
                               .input_pixel_stride = c.input_channels,
                               .packed_weights = floats(c.weights),
@@ -526,6 +532,7 @@ class Context::Machine {
   Library library_{workers_};
   Product product_;  // kept for its memory
   Statistics statistics_;
+  Profile* profile_ = nullptr;
 };
 
 Context::Context(std::shared_ptr<const Executable> executable, int threads)
@@ -535,5 +542,6 @@ Context::Context(Context&&) noexcept = default;
 
 std::vector<HostValue> Context::run(std::span<const HostValue> inputs) { return machine_->run(inputs); }
 const Statistics& Context::statistics() const { return machine_->statistics(); }
+void Context::record_to(Profile* profile) { machine_->record_to(profile); }
 
 }  // namespace selkie::runtime

@@ -7,6 +7,7 @@
 
 #include "program/image.h"
 #include "program/program.h"
+#include "runtime/profile.h"
 
 namespace selkie::runtime {
 
@@ -53,6 +54,8 @@ class Context {
   // Inputs in the order of the program. Errors name the input or the node; the context stays usable.
   std::vector<HostValue> run(std::span<const HostValue> inputs);
   const Statistics& statistics() const;
+  // From here on runs are recorded there; null: no more.
+  void record_to(Profile* profile);
 
  private:
   class Machine;

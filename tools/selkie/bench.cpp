@@ -11,6 +11,7 @@
 #include "compile_options.h"
 #include "cpu_run.h"
 #include "inputs.h"
+#include "kernels/roofs.h"
 #include "progress.h"
 
 namespace selkie::cli {
@@ -27,6 +28,7 @@ struct Options {
   double seconds = 1;
   uint64_t seed = 0;
   CompileOptions compile;
+  std::string profile;
   bool json = false;
   bool worker = false;
 };
@@ -137,6 +139,22 @@ Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& 
           .arena_bytes = s.arena_bytes};
 }
 
+// A few runs more, recorded: the trace goes into a file, the table to standard error.
+void record(CpuRun& model, const std::vector<std::vector<HostValue>>& inputs, const std::string& path) {
+  constexpr int runs = 5;
+  runtime::Profile profile;
+  model.record_to(&profile);
+  for (const std::vector<HostValue>& given : inputs)
+    for (int i = 0; i < runs; ++i) model.run(given);
+  model.record_to(nullptr);
+  std::ofstream file(path);
+  file << runtime::chrome_trace(profile);
+  if (!file.flush()) fail("'{}' cannot be written", path);
+  double roof = kernels::fma_roof(kernels::best_isa());
+  fmt::print(stderr, "{}roof: {:.1f} GFLOP/s of one core; trace: {}\n", runtime::profile_table(profile, roof * 1e9),
+             roof, path);
+}
+
 int bench(const Options& options) {
   CpuModel loaded = load_cpu_model(options.model, driver_options(options.compile));
   CpuRun model(std::move(loaded.built), options.threads);
@@ -155,6 +173,7 @@ int bench(const Options& options) {
       rows.push_back(measure(model, inputs[i], options, dims, [&](double share) { bar.show(i, share, dims); }));
     }
   }
+  if (!options.profile.empty()) record(model, inputs, options.profile);
   int64_t arena = 0;
   for (const Row& row : rows) arena = std::max(arena, row.arena_bytes);
   if (options.json) {
@@ -199,6 +218,8 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--seconds", options->seconds, "Seconds per shape, without --repeat")->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs")->capture_default_str();
   add_compile_options(*command, options->compile);
+  command->add_option("--profile", options->profile,
+                      "Write what each kernel took to this file (Chrome trace events), and a table to standard error");
   command->add_flag("--json", options->json, "Machine-readable output");
   command->add_flag("--worker", options->worker, "Take commands from standard input instead (see below)");
   command->footer(worker_help);

@@ -25,6 +25,7 @@ class CpuRun {
   std::vector<HostValue> run(std::vector<HostValue> inputs);
   const driver::Built& built() const { return built_; }
   const runtime::Statistics& statistics() const { return context_.statistics(); }
+  void record_to(runtime::Profile* profile) { context_.record_to(profile); }
 
  private:
   driver::Built built_;

@@ -15,16 +15,6 @@ constexpr int tile_sums(int accumulators) {
   return sums < 4 ? sums : 4;
 }
 
-// How far ahead b is fetched, in bytes: a panel is read in order, and from memory when there are few rows.
-constexpr int64_t prefetch_distance = 1536;
-
-template <int bytes>
-SELKIE_INLINE void prefetch(const float* b) {
-#pragma GCC unroll 2
-  for (int line = 0; line < bytes; line += 64)
-    __builtin_prefetch(reinterpret_cast<const char*>(b) + prefetch_distance + line);
-}
-
 template <int rows, int vectors>
 SELKIE_INLINE void one_step(Vector (&sum)[rows][vectors], const float* const (&a)[rows], int64_t depth,
                             const float* b) {
@@ -80,7 +70,7 @@ SELKIE_INLINE void store_sums(const Vector (&sum)[rows][vectors], const TileArgu
 
 // One tile; the last pointer says where its rows' pointers are.
 template <int rows, int vectors>
-SELKIE_INLINE void one_tile(const TileArguments& t, float* c, const float* const* pointers) {
+SELKIE_INLINE void one_tile(const TileArguments& t, float* c, const float* const* pointers, const char* ahead) {
   constexpr int sums = tile_sums(rows * 2);
   constexpr int steps = sums > 1 ? sums : 2;
   const bool full = t.columns >= vectors * lanes;
@@ -95,6 +85,7 @@ SELKIE_INLINE void one_tile(const TileArguments& t, float* c, const float* const
   const float* b = t.b;
   const int64_t b_stride = t.b_stride;
   const int64_t depth = t.depth;
+  const int64_t ahead_step = t.ahead_step;
   for (int64_t tap = 0; tap < t.taps; ++tap, pointers += rows) {
     const float* a[rows];
 #pragma GCC unroll 16
@@ -103,7 +94,8 @@ SELKIE_INLINE void one_tile(const TileArguments& t, float* c, const float* const
     for (; d + steps <= depth; d += steps) {
 #pragma GCC unroll 4
       for (int s = 0; s < steps; ++s) {
-        prefetch<vectors * lanes * 4>(b);
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += ahead_step;
         one_step(sum[s % sums], a, d + s, b);
         b += b_stride;
       }
@@ -123,13 +115,15 @@ template <int rows, int vectors>
 void tile(const TileArguments& t) {
   float* c = t.c;
   const float* const* pointers = t.rows;
-  for (int64_t i = 0; i < t.tiles; ++i, c += rows * t.c_stride, pointers += t.row_step) {
+  const char* ahead = t.ahead;
+  const int64_t ahead_of_tile = t.ahead_step * t.taps * t.depth;
+  for (int64_t i = 0; i < t.tiles; ++i, c += rows * t.c_stride, pointers += t.row_step, ahead += ahead_of_tile) {
     // The next tile's part of c is fetched while this one is multiplied.
     if (i + 1 < t.tiles) {
 #pragma GCC unroll 16
       for (int r = 0; r < rows; ++r) __builtin_prefetch(c + (rows + r) * t.c_stride, 1);
     }
-    one_tile<rows, vectors>(t, c, pointers);
+    one_tile<rows, vectors>(t, c, pointers, ahead);
   }
 }
 

@@ -1,10 +1,27 @@
-// The roofs of one core: multiply-adds in registers, and reads from each cache and from memory.
-#include <random>
+#include "kernels/roofs.h"
 
-#include "kernels/bench_support.h"
+#include <algorithm>
+#include <chrono>
+#include <vector>
 
-namespace selkie::kernels::bench {
+#include "kernels/table.h"
+
+namespace selkie::kernels {
 namespace {
+
+// The best of many repetitions, since other work on the machine only ever adds time.
+template <class Function>
+double best_seconds(Function function, double budget) {
+  using Clock = std::chrono::steady_clock;
+  auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  double best = 1e30;
+  for (auto start = Clock::now(); best == 1e30 || since(start) < budget;) {
+    auto begin = Clock::now();
+    function();
+    best = std::min(best, since(begin));
+  }
+  return best;
+}
 
 template <int lanes>
 struct VectorOf {
@@ -69,14 +86,6 @@ void run_read(Isa isa, const float* data, int64_t count, float* out) {
 
 }  // namespace
 
-std::vector<float> random_floats(int64_t count, uint32_t seed) {
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> distribution(-1, 1);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = distribution(generator);
-  return values;
-}
-
 double fma_roof(Isa isa) {
   constexpr int64_t rounds = 20000;
   volatile float sink = 0;
@@ -86,7 +95,7 @@ double fma_roof(Isa isa) {
         run_chains(isa, rounds, &out);
         sink = out;
       },
-      0.3);
+      0.1);
   return 2.0 * 12 * table(isa).lanes * static_cast<double>(rounds) / seconds * 1e-9;
 }
 
@@ -104,4 +113,4 @@ double read_roof(Isa isa, int64_t bytes) {
   return static_cast<double>(bytes) / seconds * 1e-9;
 }
 
-}  // namespace selkie::kernels::bench
+}  // namespace selkie::kernels

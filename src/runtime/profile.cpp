@@ -1,0 +1,220 @@
+#include "runtime/profile.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/text.h"
+#include "kernels/winograd.h"
+
+namespace selkie::runtime {
+
+using program::Instruction;
+using program::no_register;
+using program::Opcode;
+using program::Program;
+using program::Register;
+
+namespace {
+
+class Counter {
+ public:
+  Counter(const Program& program, std::span<const int64_t> slots) : program_(program), slots_(slots) {}
+
+  Work work_of(const Instruction& i) const {
+    switch (i.op) {
+      case Opcode::launch:
+        return kernel(program_.launches[i.a]);
+      case Opcode::product:
+        return product(program_.products[i.a]);
+      case Opcode::convolution:
+        return convolution(program_.convolutions[i.a]);
+      case Opcode::attention:
+        return attention(program_.attentions[i.a]);
+      case Opcode::recurrent:
+        return recurrent(program_.recurrents[i.a]);
+      case Opcode::host:
+        return host(program_.host_calls[i.a]);
+      default:
+        return {};
+    }
+  }
+
+ private:
+  double elements(Register r) const {
+    double count = 1;
+    for (program::Slot slot : program_.registers[r].dims) count *= static_cast<double>(slots_[slot]);
+    return count;
+  }
+
+  double bytes(std::initializer_list<Register> registers) const {
+    double sum = 0;
+    for (Register r : registers)
+      if (r != no_register) sum += elements(r) * info(program_.registers[r].dtype).bits / 8;
+    return sum;
+  }
+
+  std::string dims(Register r) const {
+    std::string text;
+    for (program::Slot slot : program_.registers[r].dims)
+      text += fmt::format("{}{}", text.empty() ? "" : "x", slots_[slot]);
+    return text;
+  }
+
+  double bytes_of_epilogue(std::optional<uint32_t> launch) const {
+    double sum = 0;
+    if (launch)
+      for (Register r : program_.launches[*launch].buffers) sum += bytes({r});
+    return sum;
+  }
+
+  Work kernel(const program::Launch& l) const {
+    double sum = 0;
+    for (Register r : l.buffers) sum += bytes({r});
+    return {.kind = "kernel", .node = l.node, .shape = l.buffers.empty() ? "" : dims(l.buffers[0]), .bytes = sum};
+  }
+
+  Work product(const program::MatrixProduct& p) const {
+    double matrices = 1;
+    for (program::Slot slot : p.batch) matrices *= static_cast<double>(slots_[slot]);
+    std::string shape = fmt::format("{}x{}x{}", slots_[p.m], slots_[p.k], slots_[p.n]);
+    return {.kind = "product",
+            .node = p.node,
+            .shape = p.batch.empty() ? shape : fmt::format("{} of {}", matrices, shape),
+            .operations = 2 * matrices * static_cast<double>(slots_[p.m]) * static_cast<double>(slots_[p.n]) *
+                          static_cast<double>(slots_[p.k]),
+            .bytes = bytes({p.a.value, p.b.value, p.c.value, p.bias}) + bytes_of_epilogue(p.epilogue)};
+  }
+
+  Work convolution(const program::Convolution& c) const {
+    kernels::ConvolutionShape shape = shape_of(c, slots_);
+    bool winograd = c.winograd != no_register && kernels::winograd_wins(kernels::table(kernels::best_isa()), shape);
+    std::string window;
+    for (int64_t size : shape.kernel)
+      if (!window.empty() || size > 1) window += fmt::format("{}{}", window.empty() ? "" : "x", size);
+    return {
+        .kind = c.depthwise ? "depthwise"
+                : winograd  ? "winograd"
+                            : "convolution",
+        .node = c.node,
+        .shape = fmt::format("{} pixels, {} to {}, window {}{}", shape.output_pixels(), c.input_channels,
+                             c.output_channels, window.empty() ? "1" : window,
+                             shape.stride[2] > 1 ? fmt::format(", stride {}", shape.stride[2]) : ""),
+        .operations = 2 * static_cast<double>(shape.output_pixels()) * static_cast<double>(shape.taps()) *
+                      static_cast<double>(c.input_channels / c.groups) * static_cast<double>(c.output_channels),
+        .bytes = bytes({c.input, c.output, winograd ? c.winograd : c.weights, c.bias}) + bytes_of_epilogue(c.epilogue)};
+  }
+
+  Work attention(const program::Attention& a) const {
+    double rows = static_cast<double>(slots_[a.batch]) * static_cast<double>(slots_[a.heads]) *
+                  static_cast<double>(slots_[a.queries]);
+    return {.kind = "attention",
+            .node = a.node,
+            .shape = fmt::format("{} x {} heads, {} of {} keys, depth {}", slots_[a.batch], slots_[a.heads],
+                                 slots_[a.queries], slots_[a.keys], slots_[a.depth]),
+            .operations = 2 * rows * static_cast<double>(slots_[a.keys]) *
+                          static_cast<double>(slots_[a.depth] + slots_[a.columns]),
+            .bytes = bytes({a.query.value, a.key.value, a.value.value, a.output.value, a.mask})};
+  }
+
+  Work recurrent(const program::Recurrent& r) const {
+    using Cell = program::Recurrent::Cell;
+    double gates = r.cell == Cell::lstm ? 4 : r.cell == Cell::gru ? 3 : 1;
+    return {.kind = "recurrent",
+            .node = r.node,
+            .shape = fmt::format("{} steps of {}, {} to {}", slots_[r.steps], slots_[r.batch], r.input, r.hidden),
+            .operations = 2 * gates * static_cast<double>(slots_[r.steps] * slots_[r.batch] * r.directions) *
+                          static_cast<double>((r.input + r.hidden) * r.hidden),
+            .bytes = bytes({r.x, r.weights, r.initial_h, r.initial_c, r.y, r.y_h, r.y_c})};
+  }
+
+  Work host(const program::HostCall& h) const {
+    double sum = 0;
+    for (Register r : h.operands)
+      if (r != no_register && program_.registers[r].is_tensor) sum += bytes({r});
+    return {.kind = "host call", .node = h.node, .shape = {}, .bytes = sum};
+  }
+
+  const Program& program_;
+  std::span<const int64_t> slots_;
+};
+
+// A node's name without its place in the source, cut to what a line has room for.
+std::string short_name(const std::string& node) {
+  constexpr size_t most = 48;
+  return node.size() <= most ? node : node.substr(0, most - 3) + "...";
+}
+
+}  // namespace
+
+Work work_of(const Program& program, const Instruction& instruction, std::span<const int64_t> slots) {
+  return Counter(program, slots).work_of(instruction);
+}
+
+kernels::ConvolutionShape shape_of(const program::Convolution& c, std::span<const int64_t> slots) {
+  auto sizes = [&](const std::array<program::Slot, 3>& of) {
+    return std::array<int64_t, 3>{slots[of[0]], slots[of[1]], slots[of[2]]};
+  };
+  return {.batch = slots[c.batch],
+          .input_channels = c.input_channels,
+          .output_channels = c.output_channels,
+          .groups = c.groups,
+          .input = sizes(c.input_dims),
+          .output = sizes(c.output_dims),
+          .kernel = c.kernel,
+          .stride = c.stride,
+          .dilation = c.dilation,
+          .pad = sizes(c.pads)};
+}
+
+std::string chrome_trace(const Profile& profile) {
+  std::string events;
+  int64_t start = profile.events.empty() ? 0 : profile.events.front().begin_ns;
+  for (const Profile::Event& e : profile.events) {
+    auto nanoseconds = static_cast<double>(std::max<int64_t>(e.end_ns - e.begin_ns, 1));
+    events += fmt::format(
+        R"({}{{"name": {}, "cat": "{}", "ph": "X", "pid": 1, "tid": 1, "ts": {:.3f}, "dur": {:.3f}, "args": )"
+        R"({{"shape": {}, "instruction": {}, "GFLOP/s": {:.2f}, "GB/s": {:.2f}}}}})",
+        events.empty() ? "" : ",\n", json_quote(e.work.node), e.work.kind,
+        static_cast<double>(e.begin_ns - start) / 1e3, nanoseconds / 1e3, json_quote(e.work.shape), e.instruction,
+        e.work.operations / nanoseconds, e.work.bytes / nanoseconds);
+  }
+  return fmt::format("{{\"traceEvents\": [\n{}\n], \"displayTimeUnit\": \"ms\"}}\n", events);
+}
+
+std::string profile_table(const Profile& profile, double roof) {
+  struct Line {
+    const Work* work = nullptr;
+    size_t calls = 0;
+    double nanoseconds = 0;
+  };
+  std::map<std::pair<uint32_t, std::string_view>, Line> lines;
+  double total = 0;
+  for (const Profile::Event& e : profile.events) {
+    Line& line = lines[{e.instruction, e.work.shape}];
+    line.work = &e.work;
+    ++line.calls;
+    line.nanoseconds += static_cast<double>(e.end_ns - e.begin_ns);
+    total += static_cast<double>(e.end_ns - e.begin_ns);
+  }
+  std::vector<Line> sorted;
+  for (const auto& [key, line] : lines) sorted.push_back(line);
+  std::ranges::stable_sort(sorted, std::ranges::greater{}, &Line::nanoseconds);
+  std::string text = fmt::format("{:>6} {:>10} {:>6} {:>9} {:>6} {:>7}  {}\n", "share", "us a call", "calls", "GFLOP/s",
+                                 "roof", "GB/s", "what");
+  for (const Line& line : sorted) {
+    double seconds = std::max(line.nanoseconds, 1.0) * 1e-9 / static_cast<double>(line.calls);
+    bool counted = line.work->operations > 0;
+    double rate = line.work->operations / seconds;
+    text += fmt::format("{:>5.1f}% {:>10.1f} {:>6} {:>9} {:>6} {:>7.1f}  {:<11} {} [{}]\n",
+                        100 * line.nanoseconds / std::max(total, 1.0), seconds * 1e6, line.calls,
+                        counted ? fmt::format("{:.1f}", rate * 1e-9) : "-",
+                        counted ? fmt::format("{:.0f}%", 100 * rate / roof) : "-", line.work->bytes / seconds * 1e-9,
+                        line.work->kind, short_name(line.work->node), line.work->shape);
+  }
+  return text;
+}
+
+}  // namespace selkie::runtime

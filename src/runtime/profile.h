@@ -1,0 +1,46 @@
+// What the instructions of runs took, and how much they had to do.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/convolution.h"
+#include "program/program.h"
+
+namespace selkie::runtime {
+
+// Sizes come from the slots of the run.
+struct Work {
+  std::string_view kind;  // kernel, product, direct convolution, …
+  std::string node;
+  std::string shape;
+  double operations = 0;  // floating-point ones, as the definition counts them; 0 if unknown
+  double bytes = 0;       // of operands and results, each once
+};
+Work work_of(const program::Program& program, const program::Instruction& instruction, std::span<const int64_t> slots);
+
+// The sizes of a convolution in a run.
+kernels::ConvolutionShape shape_of(const program::Convolution& convolution, std::span<const int64_t> slots);
+
+// Instructions that work on data, in the order in which they ran. Bounded: later runs are left out.
+struct Profile {
+  struct Event {
+    int64_t begin_ns;  // since some fixed time
+    int64_t end_ns;
+    uint32_t instruction;
+    Work work;
+  };
+  static constexpr size_t most_events = 1'000'000;
+  std::vector<Event> events;
+};
+
+// As Chrome's trace viewer and Perfetto read it.
+std::string chrome_trace(const Profile& profile);
+
+// A line per kernel and shape, the longest first; `roof` is the processor's, in operations per second.
+std::string profile_table(const Profile& profile, double roof);
+
+}  // namespace selkie::runtime
