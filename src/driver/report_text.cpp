@@ -98,7 +98,7 @@ std::string text(const CallVersions& call) {
   if (!call.varied.empty()) out += call.varied + " ";
   out += join(ranges, ", ");
   if (!call.fixed.empty() && !call.varied.empty()) out += fmt::format(" (at {})", call.fixed);
-  if (!call.chosen.empty() && !call.varied.empty()) out += "; here " + call.chosen;
+  if (!call.chosen.empty() && !call.varied.empty()) out += fmt::format("; here, {}: {}", call.here, call.chosen);
   return out;
 }
 
@@ -115,9 +115,9 @@ std::string json(const CallVersions& call) {
                                  range.last ? fmt::format("{}", *range.last) : "null", json_quote(range.version)));
   auto or_null = [](const std::string& text) { return text.empty() ? "null" : json_quote(text); };
   return fmt::format(
-      R"({{"kind": {}, "node": {}, "form": {}, "varied": {}, "fixed": {}, "ranges": [{}], "chosen": {}}})",
+      R"({{"kind": {}, "node": {}, "form": {}, "varied": {}, "fixed": {}, "ranges": [{}], "here": {}, "chosen": {}}})",
       json_quote(call.kind), json_quote(call.node), json_quote(call.form), or_null(call.varied), or_null(call.fixed),
-      join(ranges, ", "), or_null(call.chosen));
+      join(ranges, ", "), or_null(call.here), or_null(call.chosen));
 }
 
 }  // namespace

@@ -93,7 +93,10 @@ class Reader {
     auto version = [&] {
       return name(kernels::convolution_version(table(), shape, call.depthwise, call.winograd != program::no_register));
     };
-    if (known) out.chosen = version();
+    if (known) {
+      out.here = fmt::format("{} × {} pixels, batch = {}", shape.output[1], shape.output[2], shape.batch);
+      out.chosen = version();
+    }
     if (call.depthwise || call.winograd == program::no_register ||
         std::ranges::all_of(call.output_dims, [&](Slot s) { return is_constant(s); })) {
       out.ranges = {{.first = 0, .last = {}, .version = version()}};
@@ -156,7 +159,10 @@ class Reader {
   template <class Version>
   void vary(Slot size, std::string_view what, Version version, bool rest_is_known, CallVersions& out) const {
     std::optional<int64_t> here = at(size);
-    if (here && rest_is_known) out.chosen = version(*here);
+    if (here && rest_is_known) {
+      out.here = fmt::format("{} = {}", what, *here);
+      out.chosen = version(*here);
+    }
     if (here && is_constant(size)) {
       out.ranges = {{.first = 0, .last = {}, .version = version(*here)}};
       return;
@@ -165,12 +171,14 @@ class Reader {
     out.ranges = ranges_of(version);
   }
 
-  std::string form_of(const program::Convolution& call) const {
+  static std::string form_of(const program::Convolution& call) {
     std::string kernel = fmt::format("{}×{}", call.kernel[1], call.kernel[2]);
     if (call.kernel[0] != 1) kernel = fmt::format("{}×{}", call.kernel[0], kernel);
     std::string out = fmt::format("{}, {} → {} channels", kernel, call.input_channels, call.output_channels);
     if (call.groups != 1) out += fmt::format(" in {} groups", call.groups);
-    return out + fmt::format(", {} × {} pixels", text(call.output_dims[1]), text(call.output_dims[2]));
+    if (call.stride[2] != 1 || call.stride[1] != 1)
+      out += fmt::format(", stride {}×{}", call.stride[1], call.stride[2]);
+    return out;
   }
 
   const compiler::Compiled& compiled_;

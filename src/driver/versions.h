@@ -23,11 +23,12 @@ struct VersionRange {
 struct CallVersions {
   std::string kind;  // "product", "convolution" or "attention"
   std::string node;
-  std::string form;                  // its sizes
+  std::string form;                  // what it computes
   std::string varied;                // what the ranges are of: "m", "height = width", "queries"; empty if all is known
   std::vector<VersionRange> ranges;  // one, from 0 on, if all is known
   std::string fixed;                 // sizes that were held while another was varied: "batch = 1"
-  std::string chosen;                // at the given sizes; empty where these do not say all
+  std::string here;                  // what is varied at the given sizes: "m = 64"; empty where these do not say all
+  std::string chosen;                // and the version there
 };
 
 // Sizes are looked at from 1 to here, each.

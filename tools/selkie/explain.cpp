@@ -1,5 +1,6 @@
 // selkie explain: what is known of a model's shapes before it runs, and why, and what it compiles to.
 #include <fstream>
+#include <sstream>
 
 #include "analysis/report.h"
 #include "base/text.h"
@@ -58,24 +59,22 @@ int explain_node(const analysis::Report& report, const analysis::Rdp& rdp, const
   return 0;
 }
 
-// Numbers among the given facts: "N=4". They are sizes to tell figures for; the program itself serves all sizes.
+// Numbers among the given facts: "N=4", "N == 4, M == 5". They are sizes to tell figures for; the program itself serves
+// all sizes.
 driver::Sizes given_sizes(const std::vector<std::string>& dims) {
   driver::Sizes sizes;
   for (const std::string& text : dims) {
-    size_t equals = text.find('=');
-    if (equals == std::string::npos) continue;
-    auto trimmed = [](std::string part) {
-      part.erase(0, part.find_first_not_of(' '));
-      part.erase(part.find_last_not_of(' ') + 1);
-      return part;
-    };
-    std::string name = trimmed(text.substr(0, equals));
-    std::string number = trimmed(text.substr(
-        text.find_first_not_of('=', equals) == std::string::npos ? text.size() : text.find_first_not_of('=', equals)));
-    bool is_number = !number.empty() && number.size() <= 12 &&
-                     number.find_first_not_of("0123456789") == std::string::npos &&
-                     name.find_first_of("<>!%*+-(), ") == std::string::npos;
-    if (is_number) sizes.emplace_back(name, std::stoll(number));
+    std::stringstream facts(text);
+    for (std::string fact; std::getline(facts, fact, ',');) {
+      std::erase(fact, ' ');
+      size_t equals = fact.find('=');
+      if (equals == std::string::npos) continue;
+      std::string name = fact.substr(0, equals);
+      std::string number = fact.substr(fact.find_last_of('=') + 1);
+      bool is_size = name.find_first_of("<>!%*+-()") == std::string::npos && !number.empty() && number.size() <= 12 &&
+                     number.find_first_not_of("0123456789") == std::string::npos;
+      if (is_size) sizes.emplace_back(name, std::stoll(number));
+    }
   }
   return sizes;
 }
