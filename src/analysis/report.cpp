@@ -226,7 +226,7 @@ std::string table_text(const Report& r) {
   return out;
 }
 
-std::string json(const Report& r, const Rdp& rdp) {
+std::string json(const Report& r, const Rdp& rdp, std::string_view members) {
   std::string out = "{\"summary\": {\"classes\": {";
   for (size_t i = 0; i < 4; ++i)
     out += fmt::format("{}\"{}\": {}", i ? ", " : "", ir::name(static_cast<ir::DynamismClass>(i)), r.classes[i]);
@@ -258,7 +258,7 @@ std::string json(const Report& r, const Rdp& rdp) {
         i ? ",\n" : "\n", json_quote(n.name), n.node->op->name, json_quote(n.region), name(n.entry), ir::name(n.cls),
         string_list(causes), join(results, ", "));
   }
-  return out + "]}\n";
+  return out + fmt::format("]{}{}}}\n", members.empty() ? "" : ",\n", members);
 }
 
 }  // namespace selkie::analysis

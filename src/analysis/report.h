@@ -47,7 +47,8 @@ Report report(const Rdp& rdp);
 std::string_view name(DimKind kind);
 std::string summary_text(const Report& report, const Rdp& rdp);
 std::string table_text(const Report& report);
-std::string json(const Report& report, const Rdp& rdp);
+// With further members of the object, as they are.
+std::string json(const Report& report, const Rdp& rdp, std::string_view members = {});
 // How each dim of a node's results came about: a short chain of nodes and rules.
 std::string derivation(const Rdp& rdp, const NodeReport& node);
 

@@ -27,8 +27,9 @@ std::string check_text(const std::string& required) { return escaped(required) +
 
 }  // namespace
 
-Emitter::Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks)
-    : given_checks_(std::move(checks)),
+Emitter::Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks, Options options)
+    : options_(options),
+      given_checks_(std::move(checks)),
       module_(module),
       rdp_(rdp),
       main_(module.main()),
@@ -56,6 +57,7 @@ Compiled Emitter::run() {
   }
   results();
   assemble();
+  describe();
   return std::move(out_);
 }
 
@@ -192,7 +194,8 @@ void Emitter::find_computable() {
   };
   auto sized = [&](const Value& value) {
     const Known& about = rdp_.known(value);
-    if (!about.type.is_tensor() || !about.type.dims) return false;
+    // A size beyond 64 bits is the reference's to refuse, with the name of the node.
+    if (!bytes_of(about.type, module_.symbols())) return false;
     std::vector<sym::Expr> symbols;
     for (sym::Expr d : *about.type.dims) sym::collect_symbols(d, symbols);
     return std::ranges::all_of(symbols, [&](sym::Expr s) { return known.contains(s.id()); });
@@ -269,6 +272,7 @@ Emitter::Register Emitter::register_in(const Value& value, const Layout& layout)
   at->second = new_tensor(value, !(outputs_.contains(&value) && layout.empty()));
   uint32_t launch = add_launch(at->second, std::move(copy), value.name + " in another layout");
   instruction(Opcode::launch, launch);
+  ++out_.copies;
   return at->second;
 }
 
@@ -506,6 +510,30 @@ void Emitter::assemble() {
   }
 }
 
+void Emitter::describe() {
+  out_.slots = sizes_.expressions();
+  out_.stored_bytes.resize(program().registers.size());
+  auto describe = [&](const Value& value, Register r) {
+    Storage storage = program().registers[r].storage;
+    if (storage == Storage::arena || storage == Storage::heap)
+      if (std::optional<sym::Expr> bytes = bytes_of(rdp_.known(value).type, module_.symbols()))
+        out_.stored_bytes[r] = *bytes;
+  };
+  for (const auto& [value, r] : registers_) describe(*value, r);
+  for (const auto& [key, r] : copies_) describe(*key.first, r);
+}
+
+std::optional<sym::Expr> bytes_of(const ir::Type& type, sym::Context& symbols) {
+  if (!type.is_tensor() || !type.dims) return std::nullopt;
+  try {
+    sym::Expr bytes = symbols.constant(static_cast<int64_t>(element_size(type.dtype)));
+    for (sym::Expr dim : *type.dims) bytes = bytes * dim;
+    return bytes;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 std::vector<EntryCheck> entry_checks(const analysis::Rdp& rdp) {
   std::vector<EntryCheck> checks;
   for (const analysis::Check& check : rdp.entry_checks())
@@ -517,8 +545,8 @@ std::vector<EntryCheck> entry_checks(const analysis::Rdp& rdp) {
   return checks;
 }
 
-Compiled compile(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks) {
-  return Emitter(module, rdp, std::move(checks)).run();
+Compiled compile(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks, Options options) {
+  return Emitter(module, rdp, std::move(checks), options).run();
 }
 
 }  // namespace selkie::compiler

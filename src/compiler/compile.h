@@ -14,12 +14,24 @@ struct HostNode {
   std::vector<const ir::Value*> captured;
 };
 
+struct Options {
+  bool exact = false;  // no algorithm whose rounding error is far beyond that of the plain sum
+};
+
 struct Compiled {
   program::Program program;
   std::vector<kir::Kernel> kernels;  // in the order of the program's
   std::vector<HostNode> host_nodes;  // in the order of its host calls
   size_t nodes = 0;                  // of @main before fusion
+  size_t copies = 0;                 // launches that only bring a value into another layout
+  // What the program's slots hold and how many bytes its registers of the arena and the heap have; null where that was
+  // not asked for, or only the run tells it.
+  std::vector<sym::Expr> slots;
+  std::vector<sym::Expr> stored_bytes;
 };
+
+// Of a tensor whose rank is known; nothing where symbolic integers cannot hold it.
+std::optional<sym::Expr> bytes_of(const ir::Type& type, sym::Context& symbols);
 
 // What inputs must satisfy: a == b or a <= b.
 struct EntryCheck {
@@ -32,6 +44,6 @@ struct EntryCheck {
 std::vector<EntryCheck> entry_checks(const analysis::Rdp& rdp);
 
 // The module must outlive what is compiled from it as long as there are host nodes.
-Compiled compile(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks);
+Compiled compile(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks, Options options);
 
 }  // namespace selkie::compiler

@@ -11,7 +11,7 @@ namespace selkie::compiler {
 
 class Emitter {
  public:
-  Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks);
+  Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks, Options options);
   Compiled run();
 
  private:
@@ -42,6 +42,7 @@ class Emitter {
   void emit_host(const Node& node);
   void results();
   void assemble();
+  void describe();
   // fn(register) for all that an instruction uses.
   template <class Function>
   void for_each_register(const program::Instruction& in, Function fn);
@@ -92,6 +93,7 @@ class Emitter {
   bool emits_whole(const Node& node) { return computable_.contains(&node) && stitcher_.form(node).recurrent; }
   void emit_recurrent(const Node& node);
 
+  Options options_;
   std::vector<EntryCheck> given_checks_;
   ir::Module& module_;
   const analysis::Rdp& rdp_;

@@ -177,7 +177,7 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
                         [&](const float* w, float* to) { kernels::pack_convolution(table(), shape, w, to); });
   std::array<std::optional<int64_t>, 3> sizes;
   std::ranges::transform(output, sizes.begin(), [](sym::Expr e) { return e.constant(); });
-  if (winograd_may_win(shape, sizes))
+  if (!options_.exact && winograd_may_win(shape, sizes))
     call.winograd = packed(kernels::winograd_weight_elements(table(), shape), [&](const float* w, float* to) {
       kernels::winograd_transform_weights(table(), shape, w, to);
     });

@@ -11,6 +11,7 @@ using program::Slot;
 
 void Sizes::bind(sym::Expr symbol, Slot slot, bool at_entry) {
   known_[symbol.id()] = slot;
+  held_.emplace(slot, symbol);
   if (at_entry) entry_.emplace(slot, true);
 }
 
@@ -41,7 +42,17 @@ Slot Sizes::apply(SizeStep::Op op, Slot a, Slot b) {
   return at->second;
 }
 
-Slot Sizes::slot(sym::Expr e) { return compute(e.node()); }
+Slot Sizes::slot(sym::Expr e) {
+  Slot result = compute(e.node());
+  held_.emplace(result, e);
+  return result;
+}
+
+std::vector<sym::Expr> Sizes::expressions() const {
+  std::vector<sym::Expr> out(program_.slots);
+  for (const auto& [slot, e] : held_) out[slot] = e;
+  return out;
+}
 
 Slot Sizes::compute(const sym::Node* node) {
   if (auto at = known_.find(sym::Expr(node).id()); at != known_.end()) return at->second;

@@ -23,6 +23,9 @@ class Sizes {
   // Whether the slot is computed at entry.
   bool at_entry(program::Slot slot) const { return entry_.contains(slot); }
 
+  // What each slot holds, by the first expression that it was asked for; null where it was for none.
+  std::vector<sym::Expr> expressions() const;
+
   // Steps that were not asked for yet, in order.
   std::vector<program::SizeStep> take_entry_steps() { return std::exchange(entry_steps_, {}); }
   std::vector<program::SizeStep> take_later_steps() { return std::exchange(later_steps_, {}); }
@@ -34,6 +37,7 @@ class Sizes {
 
   program::Program& program_;
   std::map<uint64_t, program::Slot> known_;  // by the id of the expression
+  std::map<program::Slot, sym::Expr> held_;
   std::map<int64_t, program::Slot> constants_;
   std::map<std::tuple<program::SizeStep::Op, program::Slot, program::Slot>, program::Slot> applied_;
   std::map<program::Slot, bool> entry_;

@@ -43,7 +43,7 @@ uint64_t save(const Built& built, const std::string& path) {
   return program::write_artifact(artifact, path);
 }
 
-Built load(const std::string& path) {
+Built load(const std::string& path, const interp::Options& how) {
   program::Artifact artifact = program::read_artifact(path);
   check_machine(artifact, path);
   std::unique_ptr<ir::Module> declared = ir::parse(artifact.signature, ops::op_set(), "the inputs of " + path);
@@ -52,8 +52,7 @@ Built load(const std::string& path) {
     fail("'{}' is damaged: its inputs and outputs are not those of its program", path);
   HostNodes host = load_host_nodes(artifact, path);
   auto executable = std::make_shared<runtime::Executable>();
-  for (const compiler::HostNode& node : host.nodes)
-    executable->host_functions.push_back(host_function(host.module, node));
+  executable->host_functions = host_functions(host.module, host.nodes, how);
   attach_code(artifact.image, artifact.program, *executable);
   executable->program = std::move(artifact.program);
   return {.executable = executable,

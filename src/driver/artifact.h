@@ -10,6 +10,6 @@ uint64_t save(const Built& built, const std::string& path);
 
 // The file stays mapped as long as what was loaded is used. A machine that does not run its code, or whose library
 // kernels pack weights in another way, is a user error.
-Built load(const std::string& path);
+Built load(const std::string& path, const interp::Options& host = {});
 
 }  // namespace selkie::driver

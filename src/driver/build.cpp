@@ -41,32 +41,29 @@ std::string cache_key(const std::vector<kir::Kernel>& kernels, const codegen::cp
   return key;
 }
 
-void compile_kernels(const std::vector<kir::Kernel>& kernels, const Options& options, Built& built) {
+}  // namespace
+
+compiler::Compiled compile(ir::Module& module, const compiler::Options& options) {
+  std::vector<compiler::EntryCheck> checks = compiler::entry_checks(analysis::Rdp(module));
+  for (std::string_view name : pipeline) passes::run_pass(*passes::find_pass(name), module);
+  analysis::Rdp rdp(module);
+  return compiler::compile(module, rdp, std::move(checks), options);
+}
+
+Code make_code(const std::vector<kir::Kernel>& kernels, const Options& options) {
   const codegen::cpu::Isa& isa = codegen::cpu::host_isa();
   std::optional<CodeCache> cache;
   std::string key;
   if (!options.cache_folder.empty() && !kernels.empty()) {
     cache.emplace(options.cache_folder, options.cache_bytes);
     key = cache_key(kernels, isa);
-    if (std::optional<program::Image> image = cache->find(key)) {
-      built.image = std::move(*image);
-      built.code_is_cached = true;
-      return;
-    }
+    if (std::optional<program::Image> image = cache->find(key)) return {.image = std::move(*image), .is_cached = true};
   }
   std::vector<const kir::Kernel*> pointers;
   for (const kir::Kernel& kernel : kernels) pointers.push_back(&kernel);
-  built.image = codegen::cpu::compile(pointers, isa, static_cast<unsigned>(std::max(options.threads, 1)));
-  if (cache) cache->store(key, built.image);
-}
-
-}  // namespace
-
-compiler::Compiled compile(ir::Module& module) {
-  std::vector<compiler::EntryCheck> checks = compiler::entry_checks(analysis::Rdp(module));
-  for (std::string_view name : pipeline) passes::run_pass(*passes::find_pass(name), module);
-  analysis::Rdp rdp(module);
-  return compiler::compile(module, rdp, std::move(checks));
+  Code code{.image = codegen::cpu::compile(pointers, isa, static_cast<unsigned>(std::max(options.threads, 1)))};
+  if (cache) cache->store(key, code.image);
+  return code;
 }
 
 void attach_code(const program::Image& image, const program::Program& program, runtime::Executable& executable) {
@@ -83,16 +80,17 @@ size_t count_kernels(const program::Program& program) {
 Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   auto executable = std::make_shared<runtime::Executable>();
   Built built{.executable = executable, .declared = ir::parse(signature(*module), ops::op_set(), "the inputs")};
-  compiler::Compiled compiled = compile(*module);
+  compiler::Compiled compiled = compile(*module, options.compiler);
   built.nodes = compiled.nodes;
   built.kernels = count_kernels(compiled.program);
   built.host_calls = compiled.program.host_calls.size();
-  for (const compiler::HostNode& host : compiled.host_nodes)
-    executable->host_functions.push_back(host_function(module, host));
+  executable->host_functions = host_functions(module, compiled.host_nodes, options.host);
   if (options.check_kernels) {
     executable->interpreter = interpreter(std::move(compiled.kernels), module);
   } else {
-    compile_kernels(compiled.kernels, options, built);
+    Code code = make_code(compiled.kernels, options);
+    built.image = std::move(code.image);
+    built.code_is_cached = code.is_cached;
     attach_code(built.image, compiled.program, *executable);
   }
   executable->program = std::move(compiled.program);

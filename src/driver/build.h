@@ -5,12 +5,15 @@
 #include <memory>
 
 #include "compiler/compile.h"
+#include "interp/interp.h"
 #include "ir/module.h"
 #include "runtime/context.h"
 
 namespace selkie::driver {
 
 struct Options {
+  compiler::Options compiler = {};
+  interp::Options host = {};      // of operators that run on the host
   bool check_kernels = false;     // kernels are interpreted, with every access checked
   int threads = 1;                // that compile
   std::string cache_folder = {};  // where code is kept from one compilation to the next; none if empty
@@ -31,10 +34,16 @@ struct Built {
 };
 
 // What a model compiles to, without machine code: the module is rewritten.
-compiler::Compiled compile(ir::Module& module);
+compiler::Compiled compile(ir::Module& module, const compiler::Options& options = {});
 
 // The module is rewritten, and kept for the operators that run on the host.
 Built build(std::shared_ptr<ir::Module> module, const Options& options = {});
+
+struct Code {
+  program::Image image;
+  bool is_cached = false;  // it was found in the cache
+};
+Code make_code(const std::vector<kir::Kernel>& kernels, const Options& options);
 
 // Brings code into executable memory and hands its kernels to an executable, in the order of the program's.
 void attach_code(const program::Image& image, const program::Program& program, runtime::Executable& executable);

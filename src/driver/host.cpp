@@ -96,16 +96,24 @@ const ir::Value* find_value(const ir::Region& body, std::string_view name) {
 
 }  // namespace
 
-runtime::HostFunction host_function(std::shared_ptr<const ir::Module> module, const compiler::HostNode& host) {
-  std::vector<const ir::Value*> values(host.node->operands.begin(), host.node->operands.end());
-  values.insert(values.end(), host.captured.begin(), host.captured.end());
-  return [module = std::move(module), node = host.node,
-          values = std::move(values)](const runtime::HostArguments& arguments) {
-    std::vector<std::pair<const ir::Value*, HostValue>> outside;
-    for (size_t i = 0; i < values.size(); ++i)
-      if (values[i] != nullptr) outside.emplace_back(values[i], arguments.operands[i]);
-    return interp::run_node(*module, *node, outside, arguments.symbols);
-  };
+std::vector<runtime::HostFunction> host_functions(std::shared_ptr<const ir::Module> module,
+                                                  std::span<const compiler::HostNode> nodes,
+                                                  const interp::Options& how) {
+  std::vector<runtime::HostFunction> functions;
+  for (const compiler::HostNode& host : nodes) {
+    std::vector<const ir::Value*> values(host.node->operands.begin(), host.node->operands.end());
+    values.insert(values.end(), host.captured.begin(), host.captured.end());
+    interp::Options own = how;
+    own.seed += functions.size();
+    functions.emplace_back([module, node = host.node, values = std::move(values),
+                            own = std::move(own)](const runtime::HostArguments& arguments) {
+      std::vector<std::pair<const ir::Value*, HostValue>> outside;
+      for (size_t i = 0; i < values.size(); ++i)
+        if (values[i] != nullptr) outside.emplace_back(values[i], arguments.operands[i]);
+      return interp::run_node(*module, *node, outside, arguments.symbols, own);
+    });
+  }
+  return functions;
 }
 
 std::string signature(const ir::Module& module) {

@@ -5,13 +5,17 @@
 #include <span>
 
 #include "compiler/compile.h"
+#include "interp/interp.h"
 #include "ir/module.h"
 #include "program/file.h"
 #include "runtime/context.h"
 
 namespace selkie::driver {
 
-runtime::HostFunction host_function(std::shared_ptr<const ir::Module> module, const compiler::HostNode& host);
+// Functions for all nodes, in their order. Each has random numbers of its own, from the seed and its place.
+std::vector<runtime::HostFunction> host_functions(std::shared_ptr<const ir::Module> module,
+                                                  std::span<const compiler::HostNode> nodes,
+                                                  const interp::Options& how);
 
 // @main of a module as its users see it: parameters, results and what is required of them, without a body.
 std::string signature(const ir::Module& module);

@@ -95,11 +95,14 @@ void multiply_panel(const KernelTable& table, const Block& block, const RowTiles
   run(tiles.count - tiles.extra, tiles.rows);
 }
 
-// One row and packed panels, all products in one part: the panels are multiplied at once. Gives the column after them.
+// Multiplies the panels at once if the row kernel does that, and gives the column after them.
 int64_t multiply_row(const KernelTable& table, const Block& block, const float* panels, int64_t begin, int64_t end) {
-  bool packed = block.b.depth_stride == table.tile_columns;
-  if (block.rows != 1 || block.taps != 1 || !packed || block.accumulate || block.depth > most_depth(table, 1) ||
-      block.b.partial != nullptr)
+  if (!takes_row_kernel(table, {.rows = block.rows,
+                                .taps = block.taps,
+                                .depth = block.depth,
+                                .depth_stride = block.b.depth_stride,
+                                .accumulate = block.accumulate,
+                                .partial_panel = block.b.partial != nullptr}))
     return begin;
   table.multiply_row({.row = block.pointers[0],
                       .depth = block.depth,
@@ -112,6 +115,12 @@ int64_t multiply_row(const KernelTable& table, const Block& block, const float* 
 }
 
 }  // namespace
+
+bool takes_row_kernel(const KernelTable& table, const RowKernelQuestion& asked) {
+  bool packed = asked.depth_stride == table.tile_columns;
+  return asked.rows == 1 && asked.taps == 1 && packed && !asked.accumulate && asked.depth <= most_depth(table, 1) &&
+         !asked.partial_panel;
+}
 
 void multiply_block(const KernelTable& table, const Block& block) {
   DepthParts parts(most_depth(table, block.rows), block.taps, block.depth);

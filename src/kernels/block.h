@@ -41,6 +41,17 @@ struct Block {
 };
 void multiply_block(const KernelTable& table, const Block& block);
 
+// Whether all panels of a block are multiplied at once: one row, packed panels, all products in one part.
+struct RowKernelQuestion {
+  int64_t rows;
+  int64_t taps;
+  int64_t depth;
+  int64_t depth_stride;
+  bool accumulate;
+  bool partial_panel;  // lies elsewhere
+};
+bool takes_row_kernel(const KernelTable& table, const RowKernelQuestion& asked);
+
 // Rows of one block: enough that fetching a panel costs little beside multiplying by it, few enough that their part of
 // a stays in the second-level cache where it can.
 int64_t rows_of_block(const KernelTable& table, int64_t rows, int64_t products);

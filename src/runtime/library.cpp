@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "kernels/depthwise.h"
+#include "kernels/versions.h"
 #include "kernels/winograd.h"
 
 namespace selkie::runtime {
@@ -47,13 +48,15 @@ void Library::run(const Product& product) {
 void Library::run(kernels::Convolution convolution, bool depthwise, const float* winograd_weights) {
   int threads = workers_.threads();
   if (convolution.shape.output_pixels() == 0) return;
-  if (depthwise) {
+  using Version = kernels::ConvolutionVersion;
+  Version version = kernels::convolution_version(table_, convolution.shape, depthwise, winograd_weights != nullptr);
+  if (version == Version::depthwise) {
     kernels::DepthwisePlan plan = kernels::plan_depthwise(convolution, threads);
     return workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
       kernels::run_depthwise(table_, convolution, plan, begin, end, scratch);
     });
   }
-  if (winograd_weights != nullptr && kernels::winograd_wins(table_, convolution.shape)) {
+  if (version == Version::winograd) {
     convolution.packed_weights = winograd_weights;
     kernels::WinogradPlan plan = kernels::plan_winograd(table_, convolution, threads);
     return workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {

@@ -49,6 +49,54 @@ TEST(Library, ConvolutionsByWinograd) {
             program::no_register);
 }
 
+// Filters that only read the first pixel of their window, over an image whose last two lines are large: no output is
+// made of those, but Winograd's sums add and subtract all pixels of a tile.
+std::string lines_times_zero() {
+  std::string weights;
+  for (int64_t i = 0; i < 32 * 32 * 9; ++i)
+    weights += fmt::format("{}{}", i == 0 ? "" : ", ", i % 9 == 0 ? static_cast<double>(i * 7 % 17 - 8) / 16 : 0);
+  return fmt::format(
+      "const @w: f32[32, 32, 3, 3] = {{{}}}\nfunc @main(%x: f32[N, 32, H, W]) -> (y: ?) {{ %y = conv(%x, @w) return %y "
+      "}}",
+      weights);
+}
+
+// The largest difference from the reference evaluator, as a part of the largest result.
+double error_of(const std::string& text, const Tensor& image, const compiler::Options& options) {
+  auto parse = [&] { return std::shared_ptr(ir::parse(text, ops::op_set(), "test")); };
+  std::vector<HostValue> inputs{HostValue(image)};
+  std::vector<double> expected = widen<double>(interp::run(*parse(), inputs)[0].tensor());
+  driver::Built built = driver::build(parse(), {.compiler = options});
+  std::vector<double> actual = widen<double>(runtime::Context(built.executable).run(inputs)[0].tensor());
+  EXPECT_EQ(actual.size(), expected.size());
+  double largest = 0;
+  double error = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::fabs(expected[i]));
+    error = std::max(error, std::fabs(actual[i] - expected[i]));
+  }
+  return error / largest;
+}
+
+TEST(Library, ExactConvolutionsAreNotByWinograd) {
+  std::string text = lines_times_zero();
+  auto module = ir::parse(text, ops::op_set(), "test");
+  EXPECT_NE(driver::compile(*module).program.convolutions.at(0).winograd, program::no_register);
+  module = ir::parse(text, ops::op_set(), "test");
+  EXPECT_EQ(driver::compile(*module, {.exact = true}).program.convolutions.at(0).winograd, program::no_register);
+
+  constexpr int64_t side = 34;
+  std::vector<double> pixels(32 * side * side);
+  std::mt19937_64 random(3);
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    bool is_read = i / side % side < side - 2;
+    pixels[i] = is_read ? static_cast<double>(random() % 255) / 128 - 1 : 1e5;
+  }
+  Tensor image = narrow<double>(pixels, DType::f32, {1, 32, side, side});
+  EXPECT_GT(error_of(text, image, {}), 1e-4);
+  EXPECT_LT(error_of(text, image, {.exact = true}), 1e-6);
+}
+
 TEST(Library, WeightsThatAreNoConstantsGoThroughKernels) {
   check(
       "func @main(%x: f32[N, 4, L], %w: f32[6, 2, K]) -> (y: ?) { %y = conv(%x, %w) {group = 2, pads = [1, 1]} "

@@ -118,14 +118,27 @@ CASES = [
 ]
 
 
+# Programs do not check that sizes which only the run tells broadcast (docs/roadmap.md).
+ONLY_REFERENCE = {"dims do not broadcast"}
+
+
+def targets(name: str, runs: bool) -> list[str | None]:
+    if not runs:
+        return [None]
+    return ["ref"] if name in ONLY_REFERENCE else ["ref", "cpu"]
+
+
 def main() -> int:
     failed = 0
+    cases = [(*case, target) for case in CASES for target in targets(case[0], case[2] is not None)]
     with tempfile.TemporaryDirectory() as folder:
         np.save(f"{folder}/ints.npy", np.zeros((2, 3), np.int64))
-        for name, content, inputs, parts in CASES:
+        for name, content, inputs, parts, target in cases:
             path = pathlib.Path(folder) / "model.onnx"
             path.write_bytes(content if isinstance(content, bytes) else content.SerializeToString())
-            command = [SELKIE, "check", "model.onnx"] if inputs is None else [SELKIE, "run", "model.onnx", "--output", "out"]
+            command = [SELKIE, "check", "model.onnx"]
+            if target is not None:
+                command = [SELKIE, "run", "model.onnx", "--output", "out", "--target", target]
             for item in inputs or []:
                 command += ["--input", item]
             run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
@@ -133,9 +146,9 @@ def main() -> int:
             partial = (pathlib.Path(folder) / "out").exists()
             if run.returncode != 1 or missing or run.stdout or partial:
                 failed += 1
-                print(f"FAILED {name}: exit code {run.returncode}, not in the message: {missing}"
+                print(f"FAILED {name} ({target or 'check'}): exit code {run.returncode}, not in the message: {missing}"
                       f"{', output was written' if partial or run.stdout else ''}\n  {run.stderr.strip()}")
-    print(f"bad input: {len(CASES) - failed} of {len(CASES)} cases as expected")
+    print(f"bad input: {len(cases) - failed} of {len(cases)} cases as expected")
     return 1 if failed else 0
 
 

@@ -7,11 +7,12 @@
 
 #include "base/text.h"
 #include "bench_worker.h"
-#include "cache_options.h"
 #include "commands.h"
+#include "compile_options.h"
 #include "cpu_run.h"
 #include "inputs.h"
 #include "kernels/roofs.h"
+#include "progress.h"
 
 namespace selkie::cli {
 namespace {
@@ -26,7 +27,7 @@ struct Options {
   int threads = 0;
   double seconds = 1;
   uint64_t seed = 0;
-  CacheOptions cache;
+  CompileOptions compile;
   std::string profile;
   bool json = false;
   bool worker = false;
@@ -102,7 +103,10 @@ std::string with_size(const std::string& input, const std::string& name, int64_t
   return out;
 }
 
-Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& options, std::string dims) {
+// Calls progress(share) between runs.
+template <class Progress>
+Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& options, std::string dims,
+            Progress progress) {
   model.run(inputs);  // the first one plans the arena
   std::vector<double> times;
   Clock::time_point start = Clock::now();
@@ -110,7 +114,12 @@ Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& 
     if (options.repeat > 0) return times.size() >= static_cast<size_t>(options.repeat);
     return times.size() >= 5 && milliseconds_since(start) > options.seconds * 1000;
   };
+  auto done = [&] {
+    if (options.repeat > 0) return static_cast<double>(times.size()) / options.repeat;
+    return std::min(static_cast<double>(times.size()) / 5, milliseconds_since(start) / (options.seconds * 1000));
+  };
   while (!enough()) {
+    progress(done());
     Clock::time_point begin = Clock::now();
     model.run(inputs);
     times.push_back(milliseconds_since(begin));
@@ -147,8 +156,7 @@ void record(CpuRun& model, const std::vector<std::vector<HostValue>>& inputs, co
 }
 
 int bench(const Options& options) {
-  CpuModel loaded =
-      load_cpu_model(options.model, {.threads = core_count(), .cache_folder = cache_folder(options.cache)});
+  CpuModel loaded = load_cpu_model(options.model, driver_options(options.compile));
   CpuRun model(std::move(loaded.built), options.threads);
   Sweep sweep = options.sweep.empty() ? Sweep{.name = {}, .sizes = {0}} : parse_sweep(options.sweep);
   std::vector<std::vector<HostValue>> inputs;
@@ -158,13 +166,13 @@ int bench(const Options& options) {
     inputs.push_back(make_inputs(given, model.built().declared->main(), options.seed));
   }
   std::vector<Row> rows;
-  bool progress = isatty(STDERR_FILENO) != 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (progress) fmt::print(stderr, "\r{} of {} shapes ", i + 1, inputs.size());
-    std::string dims = sweep.name.empty() ? "" : fmt::format("{}={}", sweep.name, sweep.sizes[i]);
-    rows.push_back(measure(model, inputs[i], options, std::move(dims)));
+  {
+    ProgressBar bar(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      std::string dims = sweep.name.empty() ? "" : fmt::format("{}={}", sweep.name, sweep.sizes[i]);
+      rows.push_back(measure(model, inputs[i], options, dims, [&](double share) { bar.show(i, share, dims); }));
+    }
   }
-  if (progress) fmt::print(stderr, "\r\x1b[K");
   if (!options.profile.empty()) record(model, inputs, options.profile);
   int64_t arena = 0;
   for (const Row& row : rows) arena = std::max(arena, row.arena_bytes);
@@ -209,7 +217,7 @@ void add_bench(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--seconds", options->seconds, "Seconds per shape, without --repeat")->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs")->capture_default_str();
-  add_cache_options(*command, options->cache);
+  add_compile_options(*command, options->compile);
   command->add_option("--profile", options->profile,
                       "Write what each kernel took to this file (Chrome trace events), and a table to standard error");
   command->add_flag("--json", options->json, "Machine-readable output");
@@ -218,7 +226,7 @@ void add_bench(CLI::App& app, Action& action) {
   command->callback([=, &action] {
     action = [=] {
       return options->worker
-                 ? bench_worker(options->model, options->seed, options->threads, cache_folder(options->cache))
+                 ? bench_worker(options->model, options->seed, options->threads, driver_options(options->compile))
                  : bench(*options);
     };
   });

@@ -17,8 +17,8 @@ using Clock = std::chrono::steady_clock;
 
 class Worker {
  public:
-  Worker(std::string path, uint64_t seed, int threads, std::string cache_folder)
-      : path_(std::move(path)), random_(seed), threads_(threads), cache_folder_(std::move(cache_folder)) {}
+  Worker(std::string path, uint64_t seed, int threads, driver::Options options)
+      : path_(std::move(path)), random_(seed), threads_(threads), options_(std::move(options)) {}
 
   std::string answer(const std::string& line) {
     size_t space = std::min(line.find(' '), line.size());
@@ -40,7 +40,7 @@ class Worker {
   }
 
   std::string load() {
-    CpuModel loaded = load_cpu_model(path_, {.threads = core_count(), .cache_folder = cache_folder_});
+    CpuModel loaded = load_cpu_model(path_, options_);
     model_ = std::make_unique<CpuRun>(std::move(loaded.built), threads_);
     inputs_.assign(parameters().size(), HostValue());
     return fmt::format(
@@ -98,15 +98,15 @@ class Worker {
   std::string path_;
   std::mt19937_64 random_;
   int threads_;
-  std::string cache_folder_;
+  driver::Options options_;
   std::vector<HostValue> inputs_, outputs_;
   std::unique_ptr<CpuRun> model_;
 };
 
 }  // namespace
 
-int bench_worker(const std::string& model, uint64_t seed, int threads, const std::string& cache_folder) {
-  Worker worker(model, seed, threads, cache_folder);
+int bench_worker(const std::string& model, uint64_t seed, int threads, const driver::Options& options) {
+  Worker worker(model, seed, threads, options);
   fmt::print("{{}}\n");
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {

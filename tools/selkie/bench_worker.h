@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "driver/build.h"
+
 namespace selkie::cli {
 
 constexpr const char* worker_help =
@@ -17,6 +19,6 @@ constexpr const char* worker_help =
     "The first line, before any command, is {}.";
 
 // Serves commands until the end of standard input.
-int bench_worker(const std::string& model, uint64_t seed, int threads, const std::string& cache_folder);
+int bench_worker(const std::string& model, uint64_t seed, int threads, const driver::Options& options);
 
 }  // namespace selkie::cli

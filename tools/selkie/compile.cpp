@@ -1,7 +1,7 @@
 // selkie compile: a model as a file that runs without being compiled again.
 #include "base/text.h"
-#include "cache_options.h"
 #include "commands.h"
+#include "compile_options.h"
 #include "cpu_run.h"
 #include "driver/artifact.h"
 #include "program/file.h"
@@ -13,14 +13,15 @@ struct Options {
   std::string model;
   std::string output;
   int threads = core_count();
-  CacheOptions cache;
+  CompileOptions compile;
   bool json = false;
 };
 
 int compile(const Options& options) {
   if (program::is_artifact(options.model)) fail("'{}' is compiled already", options.model);
-  CpuModel model =
-      load_cpu_model(options.model, {.threads = options.threads, .cache_folder = cache_folder(options.cache)});
+  driver::Options how = driver_options(options.compile);
+  how.threads = options.threads;
+  CpuModel model = load_cpu_model(options.model, how);
   uint64_t bytes = driver::save(model.built, options.output);
   const program::Program& program = model.built.executable->program;
   if (options.json) {
@@ -50,7 +51,7 @@ void add_compile(CLI::App& app, Action& action) {
   command->add_option("-o,--output", options->output, "The file to write, by convention NAME.selkie")->required();
   command->add_option("--threads", options->threads, "Threads that compile (default: all cores)")
       ->check(CLI::PositiveNumber);
-  add_cache_options(*command, options->cache);
+  add_compile_options(*command, options->compile);
   command->add_flag("--json", options->json, "Machine-readable output");
   command->footer(
       "Examples:\n"

@@ -19,6 +19,11 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+bool has_inexact_calls(const program::Program& program) {
+  return std::ranges::any_of(program.convolutions,
+                             [](const auto& call) { return call.winograd != program::no_register; });
+}
+
 }  // namespace
 
 int core_count() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
@@ -34,7 +39,9 @@ CpuModel load_cpu_model(const std::string& path, const driver::Options& options)
   Clock::time_point start = Clock::now();
   if (program::is_artifact(path)) {
     if (options.check_kernels) fail("'{}' is compiled: its kernels cannot be interpreted", path);
-    CpuModel model{.built = driver::load(path), .was_compiled = true};
+    CpuModel model{.built = driver::load(path, options.host), .was_compiled = true};
+    if (options.compiler.exact && has_inexact_calls(model.built.executable->program))
+      fail("'{}' was compiled without --exact", path);
     model.load_ms = milliseconds_since(start);
     return model;
   }

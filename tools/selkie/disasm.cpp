@@ -1,19 +1,21 @@
 // selkie disasm: the program that a model compiles to, as text, with its kernels.
 #include "commands.h"
+#include "compile_options.h"
 #include "driver/build.h"
 #include "program/file.h"
 
 namespace selkie::cli {
 namespace {
 
-int disasm(const std::string& model, bool kernels) {
+int disasm(const std::string& model, bool kernels, const CompileOptions& options) {
   if (program::is_artifact(model)) {
     if (kernels) fail("'{}' is compiled: it has the code of its kernels, but not their text", model);
+    if (options.compiler.exact) fail("'{}' is compiled: --exact needs the model", model);
     fmt::print("{}", program::disassemble(program::read_artifact(model).program));
     return 0;
   }
   auto module = load_model(model);
-  compiler::Compiled compiled = driver::compile(*module);
+  compiler::Compiled compiled = driver::compile(*module, options.compiler);
   fmt::print("{}", program::disassemble(compiled.program));
   if (kernels)
     for (const kir::Kernel& kernel : compiled.kernels) fmt::print("\n{}", kir::print(kernel));
@@ -25,10 +27,12 @@ int disasm(const std::string& model, bool kernels) {
 void add_disasm(CLI::App& app, Action& action) {
   auto model = std::make_shared<std::string>();
   auto kernels = std::make_shared<bool>(false);
+  auto options = std::make_shared<CompileOptions>();
   CLI::App* command = app.add_subcommand("disasm", "Print the program that a model compiles to");
   command->add_option("MODEL", *model, "An ONNX model, text IR (.sk), or a compiled model")->required();
   command->add_flag("--kernels", *kernels, "Print the kernels, too, in the kernel IR");
-  command->callback([=, &action] { action = [=] { return disasm(*model, *kernels); }; });
+  add_exact_option(*command, *options);
+  command->callback([=, &action] { action = [=] { return disasm(*model, *kernels, *options); }; });
 }
 
 }  // namespace selkie::cli

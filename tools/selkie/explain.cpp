@@ -1,10 +1,12 @@
-// selkie explain: what is known of a model's shapes before it runs, and why.
+// selkie explain: what is known of a model's shapes before it runs, and why, and what it compiles to.
 #include <fstream>
-#include <map>
+#include <sstream>
 
 #include "analysis/report.h"
+#include "base/text.h"
 #include "commands.h"
-#include "driver/build.h"
+#include "compile_options.h"
+#include "driver/report.h"
 
 namespace selkie::cli {
 namespace {
@@ -15,6 +17,7 @@ struct Options {
   std::vector<std::string> dims;
   std::string dot;
   std::string html;
+  CompileOptions compile;
   bool json = false;
   bool summary = false;
 };
@@ -56,21 +59,41 @@ int explain_node(const analysis::Report& report, const analysis::Rdp& rdp, const
   return 0;
 }
 
-// What the model compiles to, and what has no kernel and why.
-void print_steps(const std::string& model) {
-  auto module = load_model(model);
-  compiler::Compiled compiled = driver::compile(*module);
-  const program::Program& p = compiled.program;
-  fmt::print(
-      "target cpu: {} nodes after the passes run as {} kernels, {} matrix products, {} convolutions ({} of these calls "
-      "with more nodes in their epilogues), {} attentions, {} recurrent layers and {} host calls\n",
-      compiled.nodes, count(p, program::Opcode::launch), p.products.size(), p.convolutions.size(),
-      p.launches.size() - count(p, program::Opcode::launch), p.attentions.size(), p.recurrents.size(),
-      p.host_calls.size());
-  std::map<std::string, int> reasons;
-  for (size_t i = 0; i < p.host_calls.size(); ++i)
-    ++reasons[fmt::format("{}: {}", compiled.host_nodes[i].node->op->name, p.host_calls[i].why)];
-  for (const auto& [reason, count] : reasons) fmt::print("  host {:3} × {}\n", count, reason);
+// Numbers among the given facts: "N=4", "N == 4, M == 5". They are sizes to tell figures for; the program itself serves
+// all sizes.
+driver::Sizes given_sizes(const std::vector<std::string>& dims) {
+  driver::Sizes sizes;
+  for (const std::string& text : dims) {
+    std::stringstream facts(text);
+    for (std::string fact; std::getline(facts, fact, ',');) {
+      std::erase(fact, ' ');
+      size_t equals = fact.find('=');
+      if (equals == std::string::npos) continue;
+      std::string name = fact.substr(0, equals);
+      std::string number = fact.substr(fact.find_last_of('=') + 1);
+      bool is_size = name.find_first_of("<>!%*+-()") == std::string::npos && !number.empty() && number.size() <= 12 &&
+                     number.find_first_not_of("0123456789") == std::string::npos;
+      if (is_size) sizes.emplace_back(name, std::stoll(number));
+    }
+  }
+  return sizes;
+}
+
+// What the model compiles to. A model that cannot be compiled still has its shapes explained.
+struct CpuSection {
+  std::string text;
+  std::string json;
+};
+CpuSection cpu_section(const Options& options) {
+  driver::Options how = driver_options(options.compile);
+  auto module = load_model(options.model);
+  try {
+    driver::CpuReport report = driver::explain(*module, how, given_sizes(options.dims));
+    return {.text = driver::summary_text(report) + driver::machine_text(report), .json = driver::json(report)};
+  } catch (const Error& error) {
+    return {.text = fmt::format("target cpu: it does not compile: {}\n", error.what()),
+            .json = fmt::format("{{\"error\": {}}}", json_quote(error.what()))};
+  }
 }
 
 int explain(const Options& options) {
@@ -82,12 +105,12 @@ int explain(const Options& options) {
   if (!options.html.empty()) write(options.html, analysis::html(report, rdp, options.model));
   if (!options.node.empty()) return explain_node(report, rdp, options.node);
   if (options.json) {
-    fmt::print("{}", analysis::json(report, rdp));
+    fmt::print("{}", analysis::json(report, rdp, fmt::format("\"cpu\": {}", cpu_section(options).json)));
     return 0;
   }
   if (!options.dot.empty() || !options.html.empty()) return 0;
   fmt::print("{}", analysis::summary_text(report, rdp));
-  if (options.dims.empty()) print_steps(options.model);
+  fmt::print("{}", cpu_section(options).text);
   if (!options.summary) fmt::print("{}", analysis::table_text(report));
   return 0;
 }
@@ -96,12 +119,16 @@ int explain(const Options& options) {
 
 void add_explain(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("explain", "Show what is known of a model's shapes before it runs, and why");
+  CLI::App* command = app.add_subcommand(
+      "explain", "Show what is known of a model's shapes before it runs and why, and what it compiles to");
   command->add_option("MODEL", options->model, "An ONNX model, or text IR (.sk)")->required();
   command->add_option("NODE", options->node, "A node or value: show how each of its dims came about");
-  command->add_option("--dims", options->dims,
-                      "A fact about dims: 'N=4', 'S in 1..512', 'H % 32 == 0'; may be repeated");
+  command->add_option(
+      "--dims", options->dims,
+      "A fact about dims: 'N=4' (also the size that figures are told for), 'S in 1..512', 'H % 32 == 0'; may be "
+      "repeated");
   command->add_flag("--summary", options->summary, "Only the summary, without the table of nodes");
+  add_compile_options(*command, options->compile);
   command->add_flag("--json", options->json, "Machine-readable output");
   command->add_option("--dot", options->dot, "Write the graph for Graphviz to this file ('-': standard output)");
   command->add_option("--html", options->html, "Write a page with the graph, coloured by class, to this file");

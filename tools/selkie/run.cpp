@@ -7,9 +7,9 @@
 #include "analysis/checks.h"
 #include "base/convert.h"
 #include "base/text.h"
-#include "cache_options.h"
 #include "checked_run.h"
 #include "commands.h"
+#include "compile_options.h"
 #include "cpu_run.h"
 #include "inputs.h"
 #include "interp/bind.h"
@@ -24,14 +24,14 @@ struct Options {
   std::string model;
   std::vector<std::string> inputs;
   std::string output;
-  std::string target = "ref";
+  std::string target = "cpu";
   uint64_t seed = 0;
   int threads = 0;
   int64_t memory_limit = 0;
   int64_t trip_limit = ir::RunLimits{}.loop_trips;
   bool path = false;
   bool facts = false;
-  CacheOptions cache;
+  CompileOptions compile;
   bool json = false;
 };
 
@@ -158,8 +158,8 @@ int report(const Options& options, const ir::Function& main, const Outcome& outc
     for (size_t i = 0; i < outputs.size(); ++i)
       list += fmt::format("{}{{\"name\": {}, \"type\": {}}}", i ? ", " : "", json_quote(main.result_names[i]),
                           json_quote(outputs[i].describe()));
-    fmt::print("{{\"outputs\": [{}], \"path\": {}, \"ms\": {:.3f}}}\n", list, json_quote(describe_path(outcome.path)),
-               outcome.ms);
+    std::string path = options.target == "ref" ? json_quote(describe_path(outcome.path)) : "null";
+    fmt::print("{{\"outputs\": [{}], \"path\": {}, \"ms\": {:.3f}}}\n", list, path, outcome.ms);
     return 0;
   }
   for (size_t i = 0; i < outputs.size(); ++i)
@@ -170,11 +170,26 @@ int report(const Options& options, const ir::Function& main, const Outcome& outc
   return 0;
 }
 
+// What only the reference evaluator does is not left out in silence.
+void check_options(const Options& options) {
+  if (options.target == "ref") return;
+  auto refuse = [&](bool given, std::string_view name) {
+    if (given) fail("{} needs the reference evaluator: add --target ref", name);
+  };
+  refuse(options.path, "--path");
+  refuse(options.facts, "--facts");
+  refuse(options.memory_limit != 0, "--memory-limit");
+}
+
 int run(const Options& options) {
   check_target(options.target);
+  check_options(options);
+  driver::Options how = driver_options(options.compile);
+  how.check_kernels = options.target == "cpu-checked";
+  how.host = {.seed = options.seed, .limits = {.loop_trips = options.trip_limit}};
   if (program::is_artifact(options.model)) {
-    if (options.facts || options.path) fail("'{}' is compiled: --facts and --path need the model", options.model);
-    CpuModel model = load_cpu_model(options.model, {.check_kernels = options.target == "cpu-checked"});
+    if (options.target == "ref") fail("'{}' is compiled: --target ref needs the model", options.model);
+    CpuModel model = load_cpu_model(options.model, how);
     std::shared_ptr<const ir::Module> declared = model.built.declared;
     std::vector<HostValue> inputs = make_inputs(options.inputs, declared->main(), options.seed);
     return report(options, declared->main(), run_compiled(std::move(model), std::move(inputs), options.threads));
@@ -185,9 +200,7 @@ int run(const Options& options) {
   analysis::check_inputs(analysis::Rdp(*module), inputs);
   if (options.target == "ref")
     return report(options, module->main(), run_reference(*module, std::move(inputs), options));
-  CpuModel model = build_cpu_model(module, {.check_kernels = options.target == "cpu-checked",
-                                            .threads = core_count(),
-                                            .cache_folder = cache_folder(options.cache)});
+  CpuModel model = build_cpu_model(module, how);
   return report(options, module->main(), run_compiled(std::move(model), std::move(inputs), options.threads));
 }
 
@@ -202,17 +215,18 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("-o,--output", options->output, "Folder to write the outputs to, as .npy (or .pb)");
   command
       ->add_option("--target", options->target,
-                   "ref, cpu, or cpu-checked: kernels interpreted with every access checked")
+                   "cpu, cpu-checked (kernels interpreted with every access checked), or ref: the reference evaluator")
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs and random operators")->capture_default_str();
   command->add_option("--threads", options->threads, "Threads that share a kernel, on cpu (default: all cores)")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--memory-limit", options->memory_limit,
-                      "Bytes that tensors may hold together (default: four fifths of the machine's)");
+  command->add_option(
+      "--memory-limit", options->memory_limit,
+      "Bytes that tensors may hold together, with --target ref (default: four fifths of the machine's)");
   command->add_option("--trip-limit", options->trip_limit, "Trips that one loop may run");
-  command->add_flag("--path", options->path, "Print which branches and loops ran");
-  command->add_flag("--facts", options->facts, "Hold what 'selkie explain' claims against the run");
-  add_cache_options(*command, options->cache);
+  command->add_flag("--path", options->path, "Print which branches and loops ran; with --target ref");
+  command->add_flag("--facts", options->facts, "Hold what 'selkie explain' claims against the run; with --target ref");
+  add_compile_options(*command, options->compile);
   command->add_flag("--json", options->json, "Machine-readable output");
   command->callback([=, &action] { action = [=] { return run(*options); }; });
 }

@@ -1,0 +1,29 @@
+#include "kernels/versions.h"
+
+#include "kernels/block.h"
+#include "kernels/winograd.h"
+
+namespace selkie::kernels {
+
+ConvolutionVersion convolution_version(const KernelTable& table, const ConvolutionShape& shape, bool depthwise,
+                                       bool winograd) {
+  if (depthwise) return ConvolutionVersion::depthwise;
+  return winograd && winograd_wins(table, shape) ? ConvolutionVersion::winograd : ConvolutionVersion::direct;
+}
+
+ProductVersion product_version(const KernelTable& table, const Gemm& gemm) {
+  using Factor = ProductVersion::Factor;
+  Factor b = gemm.packed_b                                   ? Factor::packed_before
+             : plan_gemm(table, gemm, 1).packed_columns == 0 ? Factor::in_place
+                                                             : Factor::packed_in_call;
+  bool in_place = b == Factor::in_place;
+  return {.b = b,
+          .one_row = takes_row_kernel(table, {.rows = gemm.m,
+                                              .taps = 1,
+                                              .depth = gemm.k,
+                                              .depth_stride = in_place ? gemm.b_row_stride : table.tile_columns,
+                                              .accumulate = false,
+                                              .partial_panel = in_place && gemm.n % table.tile_columns != 0})};
+}
+
+}  // namespace selkie::kernels

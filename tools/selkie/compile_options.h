@@ -1,0 +1,25 @@
+// --exact, --cache-dir and --no-cache: how models are compiled, and where their code is kept between runs of the tool.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "driver/build.h"
+
+namespace selkie::cli {
+
+struct CompileOptions {
+  compiler::Options compiler;
+  std::string cache_folder;
+  bool no_cache = false;
+};
+
+void add_exact_option(CLI::App& command, CompileOptions& options);
+// That and the options of the cache.
+void add_compile_options(CLI::App& command, CompileOptions& options);
+
+// Compiles on all cores. Code is kept in the user's cache folder (XDG) unless another is given, which must be one that
+// can be used.
+driver::Options driver_options(const CompileOptions& options);
+
+}  // namespace selkie::cli
