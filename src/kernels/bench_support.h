@@ -114,5 +114,6 @@ void convolutions(const Bench& bench);
 void stems(const Bench& bench);
 void depthwises(const Bench& bench);
 void winograds(const Bench& bench);
+void integers(const Bench& bench);
 
 }  // namespace selkie::kernels::bench
