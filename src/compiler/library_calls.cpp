@@ -31,21 +31,17 @@ bool winograd_may_win(kernels::ConvolutionShape shape, const std::array<std::opt
   return false;
 }
 
-// The three spatial axes from those that there are, `fill` before them.
-template <class T, class Items>
-std::array<T, 3> spatial(const Items& items, size_t first, T fill) {
-  std::array<T, 3> out{fill, fill, fill};
-  size_t count = items.size() - first;
-  for (size_t i = 0; i < count; ++i) out[3 - count + i] = items[first + i];
-  return out;
-}
-
 }  // namespace
 
 bool Emitter::is_library_call(const Node& node) {
   if (!computable_.contains(&node)) return false;
   const codegen::NodeForm& form = stitcher_.form(node);
-  if (form.product || form.attention) return true;
+  if (form.attention) return true;
+  if (form.product || form.convolution) {
+    DType dtype = rdp_.known(*node.operands[0]).type.dtype;
+    if (dtype != DType::f32) return is_integer_call(node);
+  }
+  if (form.product) return true;
   // Weights are packed before the run.
   return form.convolution && node.operands[1]->constant != nullptr && dims_of(*node.operands[0])[1].constant() &&
          element_count(node.operands[1]->constant->dims) > 0;
@@ -63,7 +59,9 @@ size_t Emitter::column_axis(const Node& node) {
 
 void Emitter::emit_library_call(const Node& node, const Value& stored, const std::set<const Node*>& inlined) {
   const codegen::NodeForm& form = stitcher_.form(node);
-  if (form.product)
+  if (!form.attention && is_integer_call(node))
+    emit_integer(node, stored, inlined);
+  else if (form.product)
     emit_product(node, stored, inlined);
   else if (form.attention)
     emit_attention(node);
@@ -74,10 +72,27 @@ void Emitter::emit_library_call(const Node& node, const Value& stored, const std
 
 Emitter::Destination Emitter::destination(const Node& node, const Value& stored, const std::set<const Node*>& inlined) {
   if (inlined.size() == 1) return {.output = new_stored(stored), .epilogue = {}};
-  auto epilogue = stitcher_.stitch_epilogue(stored, inlined, *node.results[0], column_axis(node));
+  const Value& produced = *node.results[0];
+  auto epilogue = stitcher_.stitch_epilogue(stored, inlined, produced, column_axis(node));
   CHECK(epilogue && is_sized(*epilogue), "{} has no epilogue any more", node.describe());
   Register output = new_stored(stored);
-  return {.output = output, .epilogue = add_launch(output, std::move(*epilogue), stored.node->source)};
+  Register written = producer_register(produced, stored, output);
+  return {.output = written, .epilogue = add_launch(output, std::move(*epilogue), stored.node->source)};
+}
+
+// Elements of one size are turned into others where they are.
+Emitter::Register Emitter::producer_register(const Value& produced, const Value& stored, Register output) {
+  DType from = rdp_.known(produced).type.dtype;
+  DType to = rdp_.known(stored).type.dtype;
+  if (from == to) return output;
+  if (element_size(from) != element_size(to)) return registers_[&produced] = new_tensor(produced, true);
+  program::RegisterInfo info{.name = produced.name,
+                             .storage = program::RegisterInfo::Storage::view,
+                             .is_tensor = true,
+                             .dtype = from,
+                             .dims = program().registers[output].dims,
+                             .viewed = output};
+  return registers_[&produced] = add_register(std::move(info));
 }
 
 Emitter::Factor Emitter::strided(Register r, const Layout& layout, const ir::SymDims& dims,
@@ -163,18 +178,18 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
     });
 }
 
+std::array<program::Slot, 3> Emitter::spatial_slots(const ir::SymDims& dims, size_t first, int64_t fill) {
+  std::array<Slot, 3> out;
+  std::array<sym::Expr, 3> parts = spatial<sym::Expr>(dims, first, module_.symbols().constant(fill));
+  std::ranges::transform(parts, out.begin(), [&](sym::Expr e) { return slot(e); });
+  return out;
+}
+
 void Emitter::emit_convolution(const Node& node, const Value& stored, const std::set<const Node*>& inlined) {
   const ir::ConvolutionForm& form = *stitcher_.form(node).convolution;
   const ir::SymDims& input = dims_of(*node.operands[0]);
   const ir::SymDims& output = dims_of(*node.results[0]);
   const ir::Constant& weights = *node.operands[1]->constant;
-  sym::Expr one = module_.symbols().constant(1);
-  auto slots = [&](const ir::SymDims& dims, size_t first, sym::Expr fill) {
-    std::array<Slot, 3> out;
-    std::array<sym::Expr, 3> parts = spatial<sym::Expr>(dims, first, fill);
-    std::ranges::transform(parts, out.begin(), [&](sym::Expr e) { return slot(e); });
-    return out;
-  };
   program::Convolution call{.input = register_in(*node.operands[0], codegen::channels_last(input)),
                             .output = 0,
                             .weights = 0,
@@ -185,11 +200,11 @@ void Emitter::emit_convolution(const Node& node, const Value& stored, const std:
                             .stride = spatial<int64_t>(form.strides, 0, 1),
                             .dilation = spatial<int64_t>(form.dilations, 0, 1),
                             .batch = slot(input[0]),
-                            .input_dims = slots(input, 2, one),
-                            .output_dims = slots(output, 2, one),
-                            .pads = slots(form.pads, 0, one * 0),
+                            .input_dims = spatial_slots(input, 2, 1),
+                            .output_dims = spatial_slots(output, 2, 1),
+                            .pads = spatial_slots(form.pads, 0, 0),
                             .node = node.source};
-  pack_weights(weights, spatial<sym::Expr>(output, 2, one), node.operands[1]->name, call);
+  pack_weights(weights, spatial<sym::Expr>(output, 2, module_.symbols().constant(1)), node.operands[1]->name, call);
   if (node.operands.size() > 2 && node.operands[2] != nullptr) call.bias = register_of(*node.operands[2]);
   Destination to = destination(node, stored, inlined);
   call.output = to.output;

@@ -204,6 +204,9 @@ class Context::Machine {
       case Opcode::convolution:
         convolution(program_.convolutions[i.a]);
         break;
+      case Opcode::integer:
+        integer_product(program_.integer_products[i.a]);
+        break;
       case Opcode::attention:
         attention(program_.attentions[i.a]);
         break;
@@ -338,20 +341,44 @@ class Context::Machine {
     });
   }
 
-  void convolution(const program::Convolution& c) {
+  // Of a convolution of floats or integers.
+  kernels::ConvolutionShape shape_of(const auto& c) const {
     auto sizes = [&](const std::array<program::Slot, 3>& slots) {
       return std::array<int64_t, 3>{slots_[slots[0]], slots_[slots[1]], slots_[slots[2]]};
     };
-    kernels::Convolution call{.shape = {.batch = slots_[c.batch],
-                                        .input_channels = c.input_channels,
-                                        .output_channels = c.output_channels,
-                                        .groups = c.groups,
-                                        .input = sizes(c.input_dims),
-                                        .output = sizes(c.output_dims),
-                                        .kernel = c.kernel,
-                                        .stride = c.stride,
-                                        .dilation = c.dilation,
-                                        .pad = sizes(c.pads)},
+    return {.batch = slots_[c.batch],
+            .input_channels = c.input_channels,
+            .output_channels = c.output_channels,
+            .groups = c.groups,
+            .input = sizes(c.input_dims),
+            .output = sizes(c.output_dims),
+            .kernel = c.kernel,
+            .stride = c.stride,
+            .dilation = c.dilation,
+            .pad = sizes(c.pads)};
+  }
+
+  void integer_product(const program::IntegerProduct& p) {
+    const RegisterInfo& input = program_.registers[p.input];
+    kernels::IntegerProduct call{
+        .shape = shape_of(p),
+        .input = {.data = reinterpret_cast<const uint8_t*>(data_of(p.input)), .is_signed = input.dtype == DType::i8},
+        .packed = data_of(p.weights),
+        .output = reinterpret_cast<int32_t*>(data_of(p.output)),
+        .epilogue = {}};
+    if (p.zero != no_register) {
+      call.input.zeros = reinterpret_cast<const uint8_t*>(data_of(p.zero));
+      call.input.zero_count = 1;
+      for (program::Slot dim : program_.registers[p.zero].dims) call.input.zero_count *= slots_[dim];
+    }
+    with_epilogue(p.epilogue, call.shape.output_pixels(), p.output_channels, [&](const kernels::Epilogue& epilogue) {
+      call.epilogue = epilogue;
+      library_.run(call);
+    });
+  }
+
+  void convolution(const program::Convolution& c) {
+    kernels::Convolution call{.shape = shape_of(c),
                               .input = floats(c.input),
                               .input_pixel_stride = c.input_channels,
                               .packed_weights = floats(c.weights),

@@ -62,11 +62,12 @@ void print_steps(const std::string& model) {
   compiler::Compiled compiled = driver::compile(*module);
   const program::Program& p = compiled.program;
   fmt::print(
-      "target cpu: {} nodes after the passes run as {} kernels, {} matrix products, {} convolutions ({} of these calls "
-      "with more nodes in their epilogues), {} attentions, {} recurrent layers and {} host calls\n",
+      "target cpu: {} nodes after the passes run as {} kernels, {} matrix products, {} convolutions, {} of both of "
+      "integers ({} of these calls with more nodes in their epilogues), {} attentions, {} recurrent layers and {} host "
+      "calls\n",
       compiled.nodes, count(p, program::Opcode::launch), p.products.size(), p.convolutions.size(),
-      p.launches.size() - count(p, program::Opcode::launch), p.attentions.size(), p.recurrents.size(),
-      p.host_calls.size());
+      p.integer_products.size(), p.launches.size() - count(p, program::Opcode::launch), p.attentions.size(),
+      p.recurrents.size(), p.host_calls.size());
   std::map<std::string, int> reasons;
   for (size_t i = 0; i < p.host_calls.size(); ++i)
     ++reasons[fmt::format("{}: {}", compiled.host_nodes[i].node->op->name, p.host_calls[i].why)];
