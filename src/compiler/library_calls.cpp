@@ -5,7 +5,7 @@
 #include "compiler/emitter.h"
 #include "compiler/layouts.h"
 #include "kernels/depthwise.h"
-#include "kernels/gemm.h"
+#include "kernels/half_gemm.h"
 #include "kernels/recurrent.h"
 #include "kernels/winograd.h"
 
@@ -115,16 +115,23 @@ Emitter::Factor Emitter::factor(const Value& value, const ir::ProductForm::Matri
   return strided(register_in(value, layout), layout, dims, matrix);
 }
 
-// A constant factor is brought into the library's layout once.
+// A constant factor is brought into the library's layout once, in small floats if these are as exact.
 std::optional<program::Register> Emitter::packed_factor(const Value& b, const ir::ProductForm& form) {
   std::optional<int64_t> k = form.k.constant();
   std::optional<int64_t> n = form.n.constant();
   if (b.constant == nullptr || !form.batch.empty() || !k || !n) return std::nullopt;
   Tensor from = b.constant->tensor();
-  Tensor packed(DType::f32, {static_cast<int64_t>(kernels::packed_b_elements(table(), *k, *n))});
   bool swapped = !form.b.columns.empty() && form.b.columns[0] < form.b.rows[0];
-  kernels::pack_b(table(), from.data<float>(), swapped ? 1 : *n, swapped ? *k : 1, *k, *n,
-                  packed.mutable_data<float>());
+  int64_t row_stride = swapped ? 1 : *n;
+  int64_t column_stride = swapped ? *k : 1;
+  std::optional<kernels::HalfKind> half = kernels::half_kind(table(), from.values<float>());
+  DType dtype = !half ? DType::f32 : *half == kernels::HalfKind::f16 ? DType::f16 : DType::bf16;
+  Tensor packed(dtype, {static_cast<int64_t>(kernels::packed_b_elements(table(), *k, *n))});
+  if (half)
+    kernels::pack_half(table(), *half, from.data<float>(), row_stride, column_stride, *k, *n,
+                       packed.mutable_data<uint16_t>());
+  else
+    kernels::pack_b(table(), from.data<float>(), row_stride, column_stride, *k, *n, packed.mutable_data<float>());
   return constant_register(std::move(packed), b.name);
 }
 

@@ -115,5 +115,6 @@ void stems(const Bench& bench);
 void depthwises(const Bench& bench);
 void winograds(const Bench& bench);
 void integers(const Bench& bench);
+void halves(const Bench& bench);
 
 }  // namespace selkie::kernels::bench

@@ -56,7 +56,7 @@ void product(const Bench& bench, int64_t m, int64_t n, int64_t k) {
       },
       [&](int64_t) { run_gemm(bench.table, floats, float_plan, 0, float_plan.tasks(), float_scratch.data()); });
   double operations = 2.0 * static_cast<double>(m * n * k);
-  fmt::print("{} bytes {:4} x {} x {}: {:9.1f} us {:7.1f} GOP/s; f32 {:7.1f} GFLOP/s, {:.2f} times its time\n",
+  fmt::print("{} bytes {:4} x {} x {}: {:9.1f} us {:7.1f} GOP/s; f32 {:7.1f} GFLOP/s, {:.2f} times as long\n",
              table.name, m, n, k, seconds * 1e6, operations / seconds * 1e-9, operations / of_floats * 1e-9,
              of_floats / seconds);
 }

@@ -1,6 +1,6 @@
 // How near the kernels come to the roofs of one core, on the shapes of transformers and image networks.
 // Pin it to a core: taskset -c 1 kernels_bench [roofs|gemm|convolution|stem|depthwise|winograd|attention|recurrent|
-// integer]…; without a name everything is run.
+// integer|half]…; without a name everything is run.
 #include <string_view>
 
 #include "kernels/attention.h"
@@ -208,7 +208,8 @@ struct Section {
 };
 constexpr Section sections[] = {{"roofs", roofs},          {"gemm", gemms},           {"convolution", convolutions},
                                 {"stem", stems},           {"depthwise", depthwises}, {"winograd", winograds},
-                                {"attention", attentions}, {"recurrent", recurrents}, {"integer", integers}};
+                                {"attention", attentions}, {"recurrent", recurrents}, {"integer", integers},
+                                {"half", halves}};
 
 int run(int count, char** names) {
   Isa isa = best_isa();

@@ -80,7 +80,7 @@ struct MatrixProduct {
   Factor a, b, c;
   Slot m, n, k;
   std::vector<Slot> batch;                // extents
-  bool packed = false;                    // b is a constant in the library's own layout
+  bool packed = false;                    // b is a constant in the library's own layout, of f32 or smaller floats
   Register bias = no_register;            // of n elements
   std::optional<uint32_t> epilogue = {};  // a launch over rows and columns of c as they are finished
   std::string node;

@@ -337,7 +337,11 @@ class Context::Machine {
                                 .c_stride = slots_[p.c.batch_strides[i]]});
     with_epilogue(p.epilogue, product_.matrices.m, product_.matrices.n, [&](const kernels::Epilogue& epilogue) {
       product_.matrices.epilogue = epilogue;
-      library_.run(product_);
+      DType dtype = program_.registers[p.b.value].dtype;
+      if (dtype == DType::f32) return library_.run(product_);
+      library_.run(kernels::HalfGemm{.matrices = product_.matrices,
+                                     .packed = reinterpret_cast<const uint16_t*>(data_of(p.b.value)),
+                                     .kind = dtype == DType::f16 ? kernels::HalfKind::f16 : kernels::HalfKind::bf16});
     });
   }
 

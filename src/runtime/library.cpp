@@ -44,6 +44,13 @@ void Library::run(const Product& product) {
   });
 }
 
+void Library::run(const kernels::HalfGemm& gemm) {
+  kernels::HalfPlan plan = kernels::plan_half_gemm(table_, gemm, workers_.threads());
+  workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
+    kernels::run_half_gemm(table_, gemm, plan, begin, end, scratch);
+  });
+}
+
 void Library::run(kernels::Convolution convolution, bool depthwise, const float* winograd_weights) {
   int threads = workers_.threads();
   if (convolution.shape.output_pixels() == 0) return;

@@ -4,6 +4,7 @@
 #include "kernels/attention.h"
 #include "kernels/convolution.h"
 #include "kernels/gemm.h"
+#include "kernels/half_gemm.h"
 #include "kernels/integer_gemm.h"
 #include "kernels/recurrent.h"
 #include "runtime/workers.h"
@@ -25,6 +26,7 @@ class Library {
   explicit Library(Workers& workers) : table_(kernels::table(kernels::best_isa())), workers_(workers) {}
 
   void run(const Product& product);
+  void run(const kernels::HalfGemm& gemm);
   // With packed weights for the depthwise or the direct kernel, and transformed ones or null.
   void run(kernels::Convolution convolution, bool depthwise, const float* winograd_weights);
   void run(const kernels::IntegerProduct& product);

@@ -1,4 +1,5 @@
 // Products and convolutions of f16 and bf16 in programs: library calls in f32, narrowed in their epilogues.
+#include "kernels/half_table.h"
 #include "sizes.h"
 
 namespace selkie::tests {
@@ -36,6 +37,21 @@ TEST(Half, Products) {
     check(fmt::format("func @main(%x: {0}[B, M, K], %y: {0}[B, K, N]) -> (y: ?) {{ %z = matmul(%x, %y) return %z }}",
                       dtype),
           {.runs = 24, .least_good = 4, .largest = 37});
+  }
+}
+
+// So many weights that caches do not hold them in f32 are kept small.
+TEST(Half, LargeWeightsStaySmall) {
+  if (kernels::half_table(kernels::best_isa()) == nullptr) GTEST_SKIP() << "this processor converts no f16";
+  int64_t side = 8 + static_cast<int64_t>(std::sqrt(static_cast<double>(kernels::cache_sizes().l2) / 8));
+  for (std::string_view dtype : {"f16", "bf16"}) {
+    std::string text =
+        constant("w", dtype, {side, side + 1}, 1) +
+        fmt::format("func @main(%x: {}[M, {}]) -> (y: ?) {{ %y = matmul(%x, @w) return %y }}", dtype, side);
+    program::Program p = compiled(text);
+    ASSERT_EQ(p.products.size(), 1u);
+    EXPECT_EQ(p.registers[p.products[0].b.value].dtype, DType::f16);  // which holds these numbers, and is faster
+    check(text, {.runs = 4, .least_good = 2, .largest = 70});
   }
 }
 
