@@ -1,10 +1,9 @@
-// transposed_convolutions: a transposed convolution with strides of s becomes a convolution that makes blocks of s × s
-// elements of the result, each element a channel of its own, and the move of these channels to their places.
+// transposed_convolutions: a transposed convolution becomes a convolution that makes blocks of the result, as large as
+// the strides, each element of a block a channel of its own, and the move of these channels to their places.
 #include <algorithm>
-#include <limits>
 #include <optional>
 
-#include "ir/module.h"
+#include "analysis/rdp.h"
 #include "ops/registry.h"
 
 namespace selkie::passes {
@@ -46,22 +45,23 @@ struct Axis {
   int64_t taps = 0;
   int64_t pad_begin = 0;
   int64_t pad_end = 0;
-  int64_t cut = 0;  // elements of the last block that the result does not have
+  int64_t more_blocks = 0;  // than there are elements of the input
+  int64_t cut = 0;          // elements of the last block that the result does not have
 
-  Axis(const Node& node, size_t i, int64_t size)
+  Axis(const Node& node, size_t i, size_t axes, int64_t size)
       : stride(entry(node, "strides", i, 1)),
         dilation(entry(node, "dilations", i, 1)),
         pad(entry(node, "pads", i, 0)),
         kernel(size) {
     int64_t reach = entry(node, "output_padding", i, 0) + (kernel - 1) * dilation + 1;
     // The result has s times the elements of the input, and so many more.
-    int64_t more = reach - stride - pad - entry(node, "pads", i + 2, 0);
+    int64_t more = reach - stride - pad - entry(node, "pads", axes + i, 0);
     if (auto_pad(node).starts_with("SAME")) {
       int64_t total = std::max<int64_t>(reach - stride, 0);
       pad = auto_pad(node) == "SAME_UPPER" ? total / 2 : total - total / 2;
       more = 0;
     }
-    int64_t more_blocks = -floor_divide(-more, stride);
+    more_blocks = -floor_divide(-more, stride);
     cut = more_blocks * stride - more;
     int64_t last = 0;
     for (int64_t r = 0; r < stride; ++r)
@@ -83,38 +83,60 @@ struct Axis {
 bool is_rewritten(const Node& node) {
   if (node.op->name != "conv_transpose" || node.operands[1]->constant == nullptr) return false;
   const ir::Constant& weights = *node.operands[1]->constant;
-  if (weights.dtype != DType::f32 || weights.dims.size() != 4 || element_count(weights.dims) == 0) return false;
+  size_t rank = weights.dims.size();
+  if (weights.dtype != DType::f32 || rank < 3 || rank > 5 || element_count(weights.dims) == 0) return false;
   for (std::string_view name : {"strides", "dilations", "output_padding", "kernel_shape"})
-    if (ints(node, name) != nullptr && ints(node, name)->size() != 2) return false;
-  if (ints(node, "pads") != nullptr && ints(node, "pads")->size() != 4) return false;
-  int64_t stride = entry(node, "strides", 0, 1);
+    if (ints(node, name) != nullptr && ints(node, name)->size() != rank - 2) return false;
+  if (ints(node, "pads") != nullptr && ints(node, "pads")->size() != 2 * (rank - 2)) return false;
+  // Larger blocks have too many channels.
+  int64_t block = 1;
+  for (size_t i = 0; i + 2 < rank; ++i) block *= std::min<int64_t>(entry(node, "strides", i, 1), 1 << 10);
   bool has_bias = node.operands.size() > 2 && node.operands[2] != nullptr;
-  // Blocks are square, and small enough that the weights of their elements are few.
-  return stride == entry(node, "strides", 1, 1) && stride <= 16 && ints(node, "output_shape") == nullptr &&
-         weights.dims[0] % groups(node) == 0 &&
+  return block <= 256 && ints(node, "output_shape") == nullptr && weights.dims[0] % groups(node) == 0 &&
          (!has_bias || (node.operands[2]->constant != nullptr && node.operands[2]->constant->dtype == DType::f32));
 }
 
-// [in, out / groups, kernel…] => [out · s · s, in / groups, taps…]
-Tensor block_weights(const Tensor& weights, int64_t groups, const Axis& rows, const Axis& columns) {
+int64_t count(std::span<const Axis> axes, int64_t Axis::* member) {
+  int64_t product = 1;
+  for (const Axis& axis : axes) product *= axis.*member;
+  return product;
+}
+
+// The tap by which element r of a block and element k of the kernel meet, if they do; all counted in row-major order.
+std::optional<int64_t> tap_of(std::span<const Axis> axes, int64_t r, int64_t k) {
+  int64_t tap = 0;
+  int64_t weight = 1;
+  for (size_t i = axes.size(); i-- > 0;) {
+    const Axis& axis = axes[i];
+    std::optional<int64_t> offset = axis.offset(r % axis.stride, k % axis.kernel);
+    if (!offset) return std::nullopt;
+    tap += (*offset + axis.pad_begin) * weight;
+    weight *= axis.taps;
+    r /= axis.stride;
+    k /= axis.kernel;
+  }
+  return tap;
+}
+
+// [in, out / groups, kernel…] => [out · strides…, in / groups, taps…]
+Tensor block_weights(const Tensor& weights, int64_t groups, std::span<const Axis> axes) {
   int64_t in = weights.dim(0) / groups;
   int64_t out = weights.dim(1);
-  int64_t s = rows.stride;
-  Tensor result(DType::f32, {groups * out * s * s, in, rows.taps, columns.taps});
-  const float* from = weights.data<float>();
-  for (int64_t i = 0; i < groups * in; ++i)
-    for (int64_t o = 0; o < out; ++o)
-      for (int64_t k = 0; k < rows.kernel; ++k)
-        for (int64_t l = 0; l < columns.kernel; ++l, ++from)
-          for (int64_t r = 0; r < s; ++r)
-            for (int64_t q = 0; q < s; ++q) {
-              std::optional<int64_t> t = rows.offset(r, k);
-              std::optional<int64_t> u = columns.offset(q, l);
-              if (!t || !u) continue;
-              int64_t channel = ((i / in * out + o) * s + r) * s + q;
-              int64_t tap = (*t + rows.pad_begin) * columns.taps + *u + columns.pad_begin;
-              result.mutable_data<float>()[(channel * in + i % in) * rows.taps * columns.taps + tap] = *from;
-            }
+  int64_t kernel = count(axes, &Axis::kernel);
+  int64_t block = count(axes, &Axis::stride);
+  int64_t taps = count(axes, &Axis::taps);
+  Dims dims{groups * out * block, in};
+  for (const Axis& axis : axes) dims.push_back(axis.taps);
+  Tensor result(DType::f32, dims);
+  for (int64_t r = 0; r < block; ++r)
+    for (int64_t k = 0; k < kernel; ++k)
+      if (std::optional<int64_t> tap = tap_of(axes, r, k))
+        for (int64_t i = 0; i < groups * in; ++i)
+          for (int64_t o = 0; o < out; ++o) {
+            int64_t channel = (i / in * out + o) * block + r;
+            result.mutable_data<float>()[(channel * in + i % in) * taps + *tap] =
+                weights.data<float>()[(i * out + o) * kernel + k];
+          }
   return result;
 }
 
@@ -124,65 +146,120 @@ Tensor repeated(const Tensor& bias, int64_t times) {
   return result;
 }
 
-std::unique_ptr<Node> new_node(std::string_view op, std::vector<Value*> operands, const Node& like) {
-  auto node = std::make_unique<Node>();
-  node->op = ops::op_set().find(op);
-  node->operands = std::move(operands);
-  node->source = like.source;
-  return node;
-}
-
-// Turns the node into the last of the new ones, and gives those that come before it.
-std::vector<std::unique_ptr<Node>> split(ir::Module& module, Node& node) {
-  Tensor weights = node.operands[1]->constant->tensor();
-  Axis rows(node, 0, weights.dim(2));
-  Axis columns(node, 1, weights.dim(3));
-  int64_t s = rows.stride;
-  std::vector<std::unique_ptr<Node>> before;
-  Tensor blocks = block_weights(weights, groups(node), rows, columns);
-  auto convolution = new_node("conv", {node.operands[0], module.add_constant(node.operands[1]->name, blocks)}, node);
-  if (node.operands.size() > 2 && node.operands[2] != nullptr)
-    convolution->operands.push_back(
-        module.add_constant(node.operands[2]->name, repeated(node.operands[2]->constant->tensor(), s * s)));
-  if (groups(node) != 1) convolution->attrs.set("group", groups(node));
-  std::vector<int64_t> pads{rows.pad_begin, columns.pad_begin, rows.pad_end, columns.pad_end};
-  if (std::ranges::any_of(pads, [](int64_t pad) { return pad != 0; })) convolution->attrs.set("pads", pads);
-  Value* value = convolution->add_result(node.results[0]->name);
-  before.push_back(std::move(convolution));
-
-  auto move = new_node("depth_to_space", {value}, node);
-  move->attrs.set("blocksize", s);
-  move->attrs.set("mode", std::string("CRD"));
-  if (rows.cut == 0 && columns.cut == 0) {
-    node.op = move->op;
-    node.operands = move->operands;
-    node.attrs = std::move(move->attrs);
-    return before;
+// The nodes that take the place of one.
+class Splitter {
+ public:
+  Splitter(ir::Module& module, const analysis::Rdp& rdp, Node& node) : module_(module), rdp_(rdp), node_(node) {
+    const Dims& weights = node.operands[1]->constant->dims;
+    for (size_t i = 0; i + 2 < weights.size(); ++i) axes_.emplace_back(node, i, weights.size() - 2, weights[i + 2]);
   }
-  value = move->add_result(node.results[0]->name);
-  before.push_back(std::move(move));
-  auto constant = [&](std::string_view name, std::vector<int64_t> numbers) {
-    return module.add_constant(name, Tensor::of_i64(numbers));
-  };
-  constexpr int64_t whole = std::numeric_limits<int64_t>::max();
-  node.op = ops::op_set().find("slice");
-  node.operands = {value, constant("starts", {0, 0}),
-                   constant("ends", {rows.cut ? -rows.cut : whole, columns.cut ? -columns.cut : whole}),
-                   constant("axes", {2, 3})};
-  node.attrs = {};
-  return before;
-}
 
-bool rewrite(ir::Module& module, ir::Region& region) {
+  // All but the last, which the node becomes.
+  std::vector<std::unique_ptr<Node>> run() {
+    input_ = *rdp_.known(*node_.operands[0]).type.dims;
+    channels_ = node_.operands[1]->constant->dims[1] * groups(node_);
+    add_convolution();
+    if (count(axes_, &Axis::stride) > 1) add_move();
+    if (std::ranges::any_of(axes_, [](const Axis& axis) { return axis.cut != 0; })) add_slice();
+    node_.op = nodes_.back()->op;
+    node_.operands = nodes_.back()->operands;
+    node_.attrs = std::move(nodes_.back()->attrs);
+    nodes_.pop_back();
+    return std::move(nodes_);
+  }
+
+ private:
+  Node& add(std::string_view op, std::vector<Value*> operands) {
+    auto node = std::make_unique<Node>();
+    node->op = ops::op_set().find(op);
+    node->operands = std::move(operands);
+    node->source = node_.source;
+    last_ = node->add_result(node_.results[0]->name);
+    nodes_.push_back(std::move(node));
+    return *nodes_.back();
+  }
+
+  void add_convolution() {
+    const Value& weights = *node_.operands[1];
+    Tensor blocks = block_weights(weights.constant->tensor(), groups(node_), axes_);
+    Node& convolution = add("conv", {node_.operands[0], module_.add_constant(weights.name, std::move(blocks))});
+    if (const Value* bias = node_.operands.size() > 2 ? node_.operands[2] : nullptr)
+      convolution.operands.push_back(
+          module_.add_constant(bias->name, repeated(bias->constant->tensor(), count(axes_, &Axis::stride))));
+    if (groups(node_) != 1) convolution.attrs.set("group", groups(node_));
+    std::vector<int64_t> pads;
+    for (const Axis& axis : axes_) pads.push_back(axis.pad_begin);
+    for (const Axis& axis : axes_) pads.push_back(axis.pad_end);
+    if (std::ranges::any_of(pads, [](int64_t pad) { return pad != 0; })) convolution.attrs.set("pads", pads);
+  }
+
+  // [batch, channels · strides…, blocks…] => [batch, channels, blocks · strides…]
+  void add_move() {
+    if (axes_.size() == 2 && axes_[0].stride == axes_[1].stride) {
+      Node& move = add("depth_to_space", {last_});
+      move.attrs.set("blocksize", axes_[0].stride);
+      move.attrs.set("mode", std::string("CRD"));
+      return;
+    }
+    auto blocks = [&](size_t i) { return input_[i + 2] + axes_[i].more_blocks; };
+    auto constant = [&](int64_t number) { return module_.symbols().constant(number); };
+    std::vector<sym::Expr> apart{input_[0], constant(channels_)};
+    std::vector<sym::Expr> together = apart;
+    std::vector<int64_t> order{0, 1};
+    for (const Axis& axis : axes_) apart.push_back(constant(axis.stride));
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      apart.push_back(blocks(i));
+      together.push_back(blocks(i) * axes_[i].stride);
+      order.push_back(static_cast<int64_t>(2 + axes_.size() + i));
+      order.push_back(static_cast<int64_t>(2 + i));
+    }
+    add_reshape(std::move(apart));
+    add("transpose", {last_}).attrs.set("perm", order);
+    add_reshape(std::move(together));
+  }
+
+  void add_reshape(std::vector<sym::Expr> dims) {
+    Node& reshape = add("reshape", {last_, nullptr});
+    reshape.attrs.set("allowzero", int64_t{1});
+    reshape.attrs.set("shape", ir::SymbolicInts{.elements = std::move(dims), .scalar = false});
+  }
+
+  void add_slice() {
+    std::vector<int64_t> starts, ends, axes;
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      if (axes_[i].cut == 0) continue;
+      starts.push_back(0);
+      ends.push_back(-axes_[i].cut);
+      axes.push_back(static_cast<int64_t>(i + 2));
+    }
+    auto constant = [&](std::string_view name, const std::vector<int64_t>& numbers) {
+      return module_.add_constant(name, Tensor::of_i64(numbers));
+    };
+    add("slice", {last_, constant("starts", starts), constant("ends", ends), constant("axes", axes)});
+  }
+
+  ir::Module& module_;
+  const analysis::Rdp& rdp_;
+  Node& node_;
+  std::vector<Axis> axes_;
+  ir::SymDims input_;
+  int64_t channels_ = 0;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  Value* last_ = nullptr;
+};
+
+bool rewrite(ir::Module& module, const analysis::Rdp& rdp, ir::Region& region) {
+  if (rdp.region(region).entry != analysis::Entry::possible) return false;
   bool changed = false;
   for (size_t i = 0; i < region.nodes.size(); ++i) {
-    for (auto& inner : region.nodes[i]->regions) changed = rewrite(module, *inner) || changed;
-    if (!is_rewritten(*region.nodes[i])) continue;
-    std::vector<std::unique_ptr<Node>> before = split(module, *region.nodes[i]);
-    size_t count = before.size();
+    for (auto& inner : region.nodes[i]->regions) changed = rewrite(module, rdp, *inner) || changed;
+    Node& node = *region.nodes[i];
+    if (!is_rewritten(node) || !rdp.known(*node.operands[0]).type.dims) continue;
+    std::vector<std::unique_ptr<Node>> before = Splitter(module, rdp, node).run();
+    size_t added = before.size();
     region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(i), std::make_move_iterator(before.begin()),
                         std::make_move_iterator(before.end()));
-    i += count;
+    i += added;
     changed = true;
   }
   return changed;
@@ -190,7 +267,11 @@ bool rewrite(ir::Module& module, ir::Region& region) {
 
 }  // namespace
 
-// conv_transpose(x, w) with strides = [s, s] => slice(depth_to_space(conv(x, w')))
-bool transposed_convolutions(ir::Module& module) { return rewrite(module, module.main().body); }
+// conv_transpose(x, w) => slice(depth_to_space(conv(x, w'))), or a reshape, a transpose and a reshape in place of
+// depth_to_space
+bool transposed_convolutions(ir::Module& module) {
+  analysis::Rdp rdp(module);
+  return rewrite(module, rdp, module.main().body);
+}
 
 }  // namespace selkie::passes

@@ -49,7 +49,7 @@ TEST(Library, ConvolutionsByWinograd) {
             program::no_register);
 }
 
-// Strides that are equal make blocks of the result by a convolution; all others are gathered by a kernel.
+// Blocks of the result are made by a convolution, whatever the strides; what has no such form is gathered by a kernel.
 TEST(Library, TransposedConvolutions) {
   Rules rules{.runs = 12, .least_good = 3, .largest = 9};
   auto transposed = [](std::string_view input, const Dims& weights, int64_t channels, std::string_view attrs) {
@@ -71,9 +71,17 @@ TEST(Library, TransposedConvolutions) {
   }
   for (const std::string& text :
        {transposed("f32[N, 4, L]", {4, 3, 5}, 6, "group = 2, strides = [2], pads = [1, 2], dilations = [2]"),
+        transposed("f32[N, 4, L]", {4, 3, 16}, 3, "strides = [8], pads = [4, 4]"),
         transposed("f32[N, 2, H, W]", {2, 3, 3, 3}, 3, "strides = [2, 1], auto_pad = \"SAME_LOWER\""),
-        transposed("f32[N, 2, H, W]", {2, 3, 3, 3}, 3, "strides = [2, 2], output_shape = [9, 8]"),
-        transposed("f32[N, 2, D, H, W]", {2, 1, 2, 3, 2}, 1, "strides = [2, 2, 1]")}) {
+        transposed("f32[N, 2, D, H, W]", {2, 1, 2, 3, 2}, 1, "strides = [2, 2, 1], pads = [0, 1, 0, 0, 0, 1]")}) {
+    EXPECT_EQ(compiled(text).convolutions.size(), 1u) << text;
+    check(text, rules);
+  }
+  std::string late =
+      "func @main(%x: f32[N, 4, L], %w: f32[4, 3, 5]) -> (y: ?) { %y = conv_transpose(%x, %w) {group = 2, strides = "
+      "[2], pads = [1, 2], dilations = [2]} return %y }";
+  for (const std::string& text :
+       {late, transposed("f32[N, 2, H, W]", {2, 3, 3, 3}, 3, "strides = [2, 2], output_shape = [9, 8]")}) {
     EXPECT_EQ(compiled(text).convolutions.size(), 0u) << text;
     check(text, rules);
   }
