@@ -68,21 +68,22 @@ class Packed {
   const std::byte* base_;
 };
 
-// One panel of columns of a group, and the sums of its columns.
+// One panel of columns of a group, and the sums of its columns. An unsigned byte less 128 has its first bit turned.
 void pack_panel(const IntegerTable& table, const IntegerWeights& weights, const PackedParts& parts, int64_t taps,
                 int64_t first, int64_t columns, int8_t* to, int32_t* sums) {
-  int32_t offset = weights.bytes.is_signed ? 0 : 128;
+  uint8_t turned = weights.bytes.is_signed ? 0 : 0x80;
   std::memset(to, 0, static_cast<size_t>(parts.panel));
   for (int64_t tap = 0; tap < taps; ++tap)
-    for (int64_t channel = 0; channel < parts.channels; ++channel)
-      for (int64_t j = 0; j < columns; ++j) {
-        const uint8_t* at = weights.bytes.data + (first + j) * weights.column_stride +
-                            channel * weights.channel_stride + tap * weights.tap_stride;
-        int32_t value = element(weights.bytes, at) - offset;
-        int64_t step = tap * parts.steps + channel / table.step;
-        to[(step * table.tile_columns + j) * table.step + channel % table.step] = static_cast<int8_t>(value);
-        sums[j] = static_cast<int32_t>(static_cast<uint32_t>(sums[j]) + static_cast<uint32_t>(value));
+    for (int64_t channel = 0; channel < parts.channels; ++channel) {
+      const uint8_t* from = weights.bytes.data + first * weights.column_stride + channel * weights.channel_stride +
+                            tap * weights.tap_stride;
+      int64_t step = tap * parts.steps + channel / table.step;
+      int8_t* line = to + step * table.tile_columns * table.step + channel % table.step;
+      for (int64_t j = 0; j < columns; ++j, from += weights.column_stride, line += table.step) {
+        *line = static_cast<int8_t>(*from ^ turned);
+        sums[j] = static_cast<int32_t>(static_cast<uint32_t>(sums[j]) + static_cast<uint32_t>(int32_t{*line}));
       }
+    }
 }
 
 // Memory of one thread in the second stage.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "analysis/rdp.h"
-#include "base/convert.h"
+#include "base/float_formats.h"
 #include "ops/registry.h"
 
 namespace selkie::passes {
@@ -56,10 +56,21 @@ class Widening {
   // The constant in f32: it is converted here, since constants are folded only if they are small.
   Value* widened(const ir::Constant& constant) {
     Value*& made = constants_[&constant];
-    if (made == nullptr)
-      made = module_.add_constant(constant.value.name,
-                                  narrow<float>(selkie::widen<float>(constant.tensor()), DType::f32, constant.dims));
-    return made;
+    if (made != nullptr) return made;
+    const std::vector<float>& numbers = numbers_of(constant.dtype);
+    Tensor from = constant.tensor();
+    Tensor to(DType::f32, constant.dims);
+    std::ranges::transform(from.values<uint16_t>(), to.mutable_data<float>(), [&](uint16_t c) { return numbers[c]; });
+    return made = module_.add_constant(constant.value.name, std::move(to));
+  }
+
+  // What each code of a small float stands for: weights are many, codes are few.
+  const std::vector<float>& numbers_of(DType dtype) {
+    std::vector<float>& numbers = numbers_[dtype];
+    if (numbers.empty())
+      for (uint32_t code = 0; code < 1 << 16; ++code)
+        numbers.push_back(static_cast<float>(decode_float(dtype, static_cast<uint16_t>(code))));
+    return numbers;
   }
 
   // Puts casts around node i, which keeps its place as the last of them; gives how many nodes are new.
@@ -94,6 +105,7 @@ class Widening {
   ir::Module& module_;
   const analysis::Rdp& rdp_;
   std::map<const ir::Constant*, Value*> constants_;
+  std::map<DType, std::vector<float>> numbers_;
 };
 
 }  // namespace
