@@ -1,6 +1,6 @@
 // Products and convolutions of bytes as calls of library kernels, with weights packed before the run.
 #include "compiler/emitter.h"
-#include "kernels/integer_gemm.h"
+#include "kernels/integer_depthwise.h"
 
 namespace selkie::compiler {
 namespace {
@@ -34,7 +34,10 @@ bool Emitter::is_integer_call(const Node& node) {
   }
   std::optional<int64_t> channels = dims_of(*node.operands[0])[1].constant();
   int64_t groups = form.convolution->groups;
-  return channels && (groups == 1 || (*channels / groups >= least_group && weights->dims[0] / groups >= least_group));
+  if (!channels) return false;
+  bool is_depthwise = kernels::is_integer_depthwise(
+      {.input_channels = *channels, .output_channels = weights->dims[0], .groups = groups});
+  return is_depthwise || groups == 1 || (*channels / groups >= least_group && weights->dims[0] / groups >= least_group);
 }
 
 void Emitter::emit_integer(const Node& node, const Value& stored, const std::set<const Node*>& inlined) {

@@ -8,19 +8,12 @@
 #include <cstring>
 
 #include "kernels/block.h"
+#include "kernels/integer_depthwise.h"
+#include "kernels/integer_rows.h"
 #include "kernels/tasks.h"
 
 namespace selkie::kernels {
 namespace {
-
-int32_t element(const ByteTensor& bytes, const uint8_t* at) {
-  return bytes.is_signed ? static_cast<int8_t>(*at) : static_cast<int32_t>(*at);
-}
-
-int32_t zero_point(const ByteTensor& bytes, int64_t i) {
-  if (bytes.zeros == nullptr) return 0;
-  return element(bytes, bytes.zeros + (bytes.zero_count == 1 ? 0 : i));
-}
 
 // Where the parts of packed weights are, all of them aligned to a cache line.
 struct PackedParts {
@@ -104,10 +97,6 @@ struct IntegerScratch {
   }
 };
 
-int64_t input_pixels(const ConvolutionShape& shape) {
-  return shape.batch * shape.input[0] * shape.input[1] * shape.input[2];
-}
-
 // Rows are split evenly over tiles, since 4 + 3 rows keep more of the pipeline busy than 6 + 1.
 struct EvenTiles {
   int64_t rows;
@@ -160,26 +149,12 @@ class MultiplyTask {
     int64_t taps = shape_.taps();
     for (int64_t tile = 0; tile < tiles_.count; ++tile) {
       int64_t rows = tiles_.rows_of(tile);
-      for (int64_t r = 0; r < rows; ++r) fill_row(row_begin_ + tiles_.begin(tile) + r, rows, to + r);
+      for (int64_t r = 0; r < rows; ++r)
+        fill_taps(
+            shape_, row_begin_ + tiles_.begin(tile) + r, [&](int64_t i) { return pixel(i); }, scratch_.outside, rows,
+            to + r);
       to += rows * taps;
     }
-  }
-
-  // Pointers of all taps of an output pixel, `stride` apart.
-  void fill_row(int64_t row, int64_t stride, const uint8_t** to) const {
-    std::array<int64_t, 3> begin;
-    int64_t image = row;
-    for (size_t axis = 3; axis-- > 0; image /= shape_.output[axis])
-      begin[axis] = image % shape_.output[axis] * shape_.stride[axis] - shape_.pad[axis];
-    auto place = [&](size_t axis, int64_t k) { return begin[axis] + k * shape_.dilation[axis]; };
-    auto inside = [&](size_t axis, int64_t at) { return at >= 0 && at < shape_.input[axis]; };
-    for (int64_t i = 0; i < shape_.kernel[0]; ++i)
-      for (int64_t j = 0; j < shape_.kernel[1]; ++j) {
-        bool line = inside(0, place(0, i)) && inside(1, place(1, j));
-        int64_t first = ((image * shape_.input[0] + place(0, i)) * shape_.input[1] + place(1, j)) * shape_.input[2];
-        for (int64_t k = 0; k < shape_.kernel[2]; ++k, to += stride)
-          *to = line && inside(2, place(2, k)) ? pixel(first + place(2, k)) : scratch_.outside;
-      }
   }
 
   // What zero points take away from each row.
@@ -266,11 +241,13 @@ ConvolutionShape product_shape(int64_t m, int64_t n, int64_t k) {
 }
 
 size_t packed_integer_bytes(const IntegerTable& table, const ConvolutionShape& shape) {
+  if (is_integer_depthwise(shape)) return packed_integer_depthwise_bytes(table, shape);
   return static_cast<size_t>(PackedParts(table, shape).total);
 }
 
 void pack_integer(const IntegerTable& table, const ConvolutionShape& shape, const IntegerWeights& weights,
                   std::byte* packed) {
+  if (is_integer_depthwise(shape)) return pack_integer_depthwise(table, shape, weights, packed);
   PackedParts parts(table, shape);
   std::memset(packed, 0, static_cast<size_t>(parts.panels));
   auto* sums = reinterpret_cast<int32_t*>(packed + parts.column_sums);
@@ -293,6 +270,7 @@ void pack_integer(const IntegerTable& table, const ConvolutionShape& shape, cons
 
 IntegerPlan plan_integer(const IntegerTable& table, const IntegerProduct& product, int threads) {
   const ConvolutionShape& shape = product.shape;
+  if (is_integer_depthwise(shape)) return plan_integer_depthwise(table, product, threads);
   IntegerPlan plan{};
   int64_t columns = shape.output_channels / shape.groups;
   int64_t rows = shape.output_pixels();
@@ -324,6 +302,8 @@ void run_integer_stage(const IntegerTable& table, const IntegerProduct& product,
                        int64_t task_begin, int64_t task_end, void* memory, void* scratch) {
   if (task_begin >= task_end) return;
   const ConvolutionShape& shape = product.shape;
+  if (is_integer_depthwise(shape))
+    return run_integer_depthwise_stage(table, product, plan, stage, task_begin, task_end, memory, scratch);
   if (stage == 0)
     return center_pixels(table, product, task_begin * plan.pixels_of_task,
                          std::min(input_pixels(shape), task_end * plan.pixels_of_task), memory);

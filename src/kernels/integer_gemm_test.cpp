@@ -181,9 +181,10 @@ TEST(IntegerGemm, Convolutions) {
   Random random(5);
   for (const IntegerTable* table : tables())
     for (int i = 0; i < 60; ++i) {
-      ConvolutionShape shape{.batch = pick(random, 1, 2), .groups = pick(random, 1, 3)};
-      shape.input_channels = shape.groups * pick(random, 1, 9);
-      shape.output_channels = shape.groups * pick(random, 1, 20);
+      bool depthwise = i % 4 == 3;
+      ConvolutionShape shape{.batch = pick(random, 1, 2), .groups = pick(random, 1, depthwise ? 40 : 3)};
+      shape.input_channels = shape.groups * (depthwise ? 1 : pick(random, 1, 9));
+      shape.output_channels = shape.groups * (depthwise ? 1 : pick(random, 1, 20));
       for (size_t axis = 0; axis < 3; ++axis) {
         shape.kernel[axis] = pick(random, 1, 3);
         shape.stride[axis] = pick(random, 1, 2);

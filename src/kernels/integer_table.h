@@ -26,6 +26,15 @@ struct IntegerTileArguments {
 };
 using IntegerTileFunction = void (*)(const IntegerTileArguments&);
 
+// One output pixel of a depthwise convolution, channel by channel. Rows hold 16 bits that `center_words` gives.
+struct IntegerDepthwiseArguments {
+  const uint8_t* const* rows;  // one per tap
+  int64_t taps;
+  const uint32_t* weights;  // [taps][channels up to a whole tile], 16 bits each
+  int64_t channels;
+  int32_t* c;
+};
+
 inline constexpr int most_integer_rows = 12;
 
 struct IntegerTable {
@@ -38,7 +47,9 @@ struct IntegerTable {
   IntegerTileFunction tiles[most_integer_rows];
   // Brings bytes of rows into the form that tiles read, zeros up to a whole step: to has 4 bytes for each step.
   void (*center)(const uint8_t* from, bool is_signed, int32_t zero, int64_t count, uint8_t* to);
-  // The sum of elements in that form.
+  void (*center_words)(const uint8_t* from, bool is_signed, int32_t zero, int64_t count, uint8_t* to);
+  void (*depthwise)(const IntegerDepthwiseArguments&);
+  // The sum of elements in the form of tiles.
   int32_t (*sum)(const uint8_t* row, int64_t count);
 
   int64_t steps(int64_t products) const { return (products + step - 1) / step; }

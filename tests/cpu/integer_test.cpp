@@ -135,6 +135,15 @@ TEST(Integer, Convolutions) {
     }
 }
 
+TEST(Integer, DepthwiseConvolutions) {
+  for (std::string_view zeros : {"", ", %z, @z", ", %z, @zs"})
+    for (std::string_view w : {"u8", "i8"}) {
+      std::string text = convolution("u8", w, {2, 1, 3, 3}, "group = 2, pads = [1, 1, 1, 1], strides = [2, 1]", zeros);
+      EXPECT_EQ(compiled(text).integer_products.size(), 1u) << text;
+      check(text, {.runs = 8, .least_good = 3, .largest = 17, .whole_to = 255});
+    }
+}
+
 TEST(Integer, ConvolutionsThatAreNoCallsAreKernels) {
   // Few channels in each group, and weights that only the run tells.
   std::string few = convolution("u8", "i8", {4, 1, 3, 3}, "group = 2, pads = [1, 1, 1, 1]", ", %z, @zs");

@@ -34,6 +34,21 @@ SELKIE_INLINE Sums broadcast_step(const uint8_t* from) {
   return Sums{} + step;
 }
 
+// sum += the products of pairs of 16 bits.
+SELKIE_INLINE void add_pairs(Sums& sum, Sums a, Sums b) {
+#if SELKIE_INTEGER_LANES == 16 && defined(__AVX512BW__)
+  sum += reinterpret_cast<Sums>(_mm512_madd_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+#elif SELKIE_INTEGER_LANES == 8 && defined(__AVX2__)
+  sum += reinterpret_cast<Sums>(_mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+#elif SELKIE_INTEGER_LANES == 4 && defined(__SSE2__)
+  sum += reinterpret_cast<Sums>(_mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#else
+  auto low = [](Sums x) { return reinterpret_cast<Signed>(x << 16) >> 16; };
+  auto high = [](Sums x) { return reinterpret_cast<Signed>(x) >> 16; };
+  sum += reinterpret_cast<Sums>(low(a) * low(b) + high(a) * high(b));
+#endif
+}
+
 #if SELKIE_INTEGER_STEP == 2
 
 using Element = int16_t;
@@ -50,17 +65,7 @@ SELKIE_INLINE Sums load_columns(const int8_t* b) {
 #endif
 }
 
-SELKIE_INLINE void add_products(Sums& sum, Sums a, Sums b) {
-#if SELKIE_INTEGER_LANES == 8 && defined(__AVX2__)
-  sum += reinterpret_cast<Sums>(_mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
-#elif SELKIE_INTEGER_LANES == 4 && defined(__SSE2__)
-  sum += reinterpret_cast<Sums>(_mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
-#else
-  auto low = [](Sums x) { return reinterpret_cast<Signed>(x << 16) >> 16; };
-  auto high = [](Sums x) { return reinterpret_cast<Signed>(x) >> 16; };
-  sum += reinterpret_cast<Sums>(low(a) * low(b) + high(a) * high(b));
-#endif
-}
+SELKIE_INLINE void add_products(Sums& sum, Sums a, Sums b) { add_pairs(sum, a, b); }
 
 #else
 
@@ -97,12 +102,12 @@ SELKIE_INLINE void subtract_outer(Sums (&sum)[rows][2], const int32_t* of_rows, 
 }
 
 template <int rows>
-SELKIE_INLINE void store_tile(const Sums (&sum)[rows][2], const IntegerTileArguments& t) {
-  if (t.columns == integer_columns) {
+SELKIE_INLINE void store_tile(const Sums (&sum)[rows][2], int32_t* c, int64_t c_stride, int64_t columns) {
+  if (columns == integer_columns) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-      for (int v = 0; v < 2; ++v) store_sums(t.c + r * t.c_stride + v * integer_lanes, sum[r][v]);
+      for (int v = 0; v < 2; ++v) store_sums(c + r * c_stride + v * integer_lanes, sum[r][v]);
     return;
   }
   alignas(64) int32_t edge[rows][integer_columns];
@@ -110,8 +115,7 @@ SELKIE_INLINE void store_tile(const Sums (&sum)[rows][2], const IntegerTileArgum
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) store_sums(&edge[r][v * integer_lanes], sum[r][v]);
-  for (int r = 0; r < rows; ++r)
-    std::memcpy(t.c + r * t.c_stride, edge[r], static_cast<size_t>(t.columns) * sizeof(int32_t));
+  for (int r = 0; r < rows; ++r) std::memcpy(c + r * c_stride, edge[r], static_cast<size_t>(columns) * sizeof(int32_t));
 }
 
 template <int rows>
@@ -136,19 +140,26 @@ void integer_tile(const IntegerTileArguments& t) {
   }
   subtract_outer(sum, t.row_zeros, t.column_sums);
   subtract_outer(sum, t.row_sums, t.column_zeros);
-  store_tile(sum, t);
+  store_tile(sum, t.c, t.c_stride, t.columns);
+}
+
+void center_words(const uint8_t* from, bool is_signed, int32_t zero, int64_t count, uint8_t* bytes) {
+  auto* to = reinterpret_cast<int16_t*>(bytes);
+  if (is_signed) {
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<int16_t>(static_cast<int8_t>(from[i]) - zero);
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<int16_t>(from[i] - zero);
+  }
 }
 
 // Bytes that are signed and are to be unsigned have their first bit turned, which adds 128.
 void center(const uint8_t* from, bool is_signed, int32_t zero, int64_t count, uint8_t* bytes) {
   auto* to = reinterpret_cast<Element*>(bytes);
-  if constexpr (!subtracts_zeros) {
+  if constexpr (subtracts_zeros) {
+    center_words(from, is_signed, zero, count, bytes);
+  } else {
     uint8_t turned = is_signed ? 0x80 : 0;
     for (int64_t i = 0; i < count; ++i) to[i] = static_cast<Element>(from[i] ^ turned);
-  } else if (is_signed) {
-    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<Element>(static_cast<int8_t>(from[i]) - zero);
-  } else {
-    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<Element>(from[i] - zero);
   }
   for (int64_t i = count; i % step_products != 0; ++i) to[i] = 0;
 }
@@ -158,6 +169,25 @@ int32_t sum_elements(const uint8_t* row, int64_t count) {
   uint32_t sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += static_cast<uint32_t>(static_cast<int32_t>(elements[i]));
   return static_cast<int32_t>(sum);
+}
+
+// A channel is a lane: its 16 bits and 16 more that are zero make a pair.
+void integer_depthwise(const IntegerDepthwiseArguments& t) {
+  typedef uint16_t Words __attribute__((vector_size(integer_lanes * 2), aligned(2), may_alias));
+  const int64_t padded = (t.channels + integer_columns - 1) / integer_columns * integer_columns;
+  for (int64_t channel = 0; channel < t.channels; channel += integer_columns) {
+    Sums sum[1][2] = {};
+    for (int64_t tap = 0; tap < t.taps; ++tap) {
+      const auto* row = reinterpret_cast<const uint16_t*>(t.rows[tap]) + channel;
+      const uint32_t* weights = t.weights + tap * padded + channel;
+#pragma GCC unroll 2
+      for (int v = 0; v < 2; ++v)
+        add_pairs(sum[0][v], __builtin_convertvector(*reinterpret_cast<const Words*>(row + v * integer_lanes), Sums),
+                  load_sums(reinterpret_cast<const int32_t*>(weights + v * integer_lanes)));
+    }
+    int64_t columns = t.channels - channel < integer_columns ? t.channels - channel : integer_columns;
+    store_tile<1>(sum, t.c + channel, 0, columns);
+  }
 }
 
 template <int rows>
@@ -177,6 +207,8 @@ constexpr IntegerTable make_integer_table(IntegerIsa isa, const char* name) {
                     .centered = subtracts_zeros,
                     .tiles = {},
                     .center = center,
+                    .center_words = center_words,
+                    .depthwise = integer_depthwise,
                     .sum = sum_elements};
   set_integer_tile<1>(made);
   return made;
