@@ -106,9 +106,9 @@ class Stitcher::Stitching {
   bool repeats_ = false;  // something is computed more often than if it were stored
   // Of an epilogue: what it overwrites, at which index, and where that is.
   const Value* producer_ = nullptr;
+  uint32_t produced_ = 0;  // its buffer: the output, unless its elements are of another dtype
   Index root_at_;
   kir::Value root_position_;
-  uint32_t output_ = 0;
   bool misplaced_ = false;  // it would read what another place holds
 };
 
@@ -140,7 +140,7 @@ ir::LowerContext& Stitcher::Stitching::context(const Node& node) {
 kir::Value Stitcher::Stitching::read(const Value& value, const Index& at) {
   if (&value == producer_) {
     misplaced_ = misplaced_ || !is_at_root(value, at);
-    return builder_.load(output_, root_position_);
+    return builder_.load(produced_, root_position_);
   }
   if (is_inlined(value)) {
     // A view of stored memory is read where it is.
@@ -324,7 +324,14 @@ std::optional<StitchedKernel> Stitcher::Stitching::run(const Value& root, bool v
 std::optional<StitchedKernel> Stitcher::Stitching::run_epilogue(const Value& root, const Value& producer,
                                                                 size_t columns) {
   const SymDims& dims = dims_of(root);
-  output_ = builder_.add_buffer("y", DType::f32, kir::Buffer::Role::output, elements(root));
+  DType from = owner_.rdp_.known(producer).type.dtype;
+  DType to = owner_.rdp_.known(root).type.dtype;
+  uint32_t output = builder_.add_buffer("y", to, kir::Buffer::Role::output, elements(root));
+  produced_ = output;
+  if (from != to) {
+    produced_ = builder_.add_buffer("x", from, kir::Buffer::Role::input, elements(producer));
+    inputs_.push_back(&producer);
+  }
   std::vector<uint32_t> rows;
   SymDims row_dims;
   for (uint32_t axis : memory_order(layout(root), dims.size()))
@@ -343,7 +350,7 @@ std::optional<StitchedKernel> Stitcher::Stitching::run_epilogue(const Value& roo
       root_at_[columns] = column;
       root_position_ = row * builder_.integer(dims[columns]) + column;
       producer_ = &producer;
-      builder_.store(output_, root_position_, compute(root, root_at_));
+      builder_.store(output, root_position_, compute(root, root_at_));
     });
   });
   StitchedKernel result{.inputs = std::move(inputs_)};
@@ -466,7 +473,8 @@ std::optional<StitchedKernel> Stitcher::stitch_epilogue(const Value& root, const
                                                         const Value& producer, size_t columns) {
   const ir::Type& type = rdp_.known(root).type;
   const ir::Type& from = rdp_.known(producer).type;
-  if (type.dtype != DType::f32 || type.dims->size() != from.dims->size() ||
+  constexpr DTypeSet served{DType::f32, DType::f16, DType::bf16, DType::i32, DType::u8, DType::i8};
+  if (!served.contains(type.dtype) || type.dims->size() != from.dims->size() ||
       placement_.layout(root) != placement_.layout(producer))
     return std::nullopt;
   for (size_t i = 0; i < type.dims->size(); ++i)

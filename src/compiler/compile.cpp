@@ -445,6 +445,12 @@ void Emitter::for_each_register(const Instruction& in, Function fn) {
       if (c.epilogue) all(program().launches[*c.epilogue].buffers);
       return;
     }
+    case Opcode::integer: {
+      const program::IntegerProduct& p = program().integer_products[in.a];
+      all({p.input, p.output, p.weights, p.zero});
+      if (p.epilogue) all(program().launches[*p.epilogue].buffers);
+      return;
+    }
     case Opcode::attention: {
       const program::Attention& a = program().attentions[in.a];
       return all({a.query.value, a.key.value, a.value.value, a.output.value, a.mask});

@@ -9,6 +9,15 @@
 
 namespace selkie::compiler {
 
+// The three spatial axes from those that there are, `fill` before them.
+template <class T, class Items>
+std::array<T, 3> spatial(const Items& items, size_t first, T fill) {
+  std::array<T, 3> out{fill, fill, fill};
+  size_t count = items.size() - first;
+  for (size_t i = 0; i < count; ++i) out[3 - count + i] = items[first + i];
+  return out;
+}
+
 class Emitter {
  public:
   Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks, Options options);
@@ -59,6 +68,8 @@ class Emitter {
   void bind_symbols(const Value& value, Register r, bool at_entry);
   Slot slot(sym::Expr e) { return sizes_.slot(e); }
   Slot slot(int64_t value) { return sizes_.slot(module_.symbols().constant(value)); }
+  // Of the spatial axes of dims.
+  std::array<Slot, 3> spatial_slots(const ir::SymDims& dims, size_t first, int64_t fill);
   sym::Expr elements(const Value& value);
   uint32_t kernel_index(kir::Kernel kernel);
   // The launch of a kernel that writes `output`.
@@ -76,6 +87,8 @@ class Emitter {
     std::optional<uint32_t> epilogue;
   };
   Destination destination(const Node& node, const Value& stored, const std::set<const Node*>& inlined);
+  // The memory that a library kernel writes, which its epilogue turns into what is stored.
+  Register producer_register(const Value& produced, const Value& stored, Register output);
   // A factor of a product as its layout has it, or copied if no strides describe that.
   using Factor = program::MatrixProduct::Factor;
   Factor factor(const Value& value, const ir::ProductForm::Matrix& matrix);
@@ -86,6 +99,12 @@ class Emitter {
                     program::Convolution& call);
   void emit_convolution(const Node& node, const Value& stored, const std::set<const Node*>& inlined);
   void emit_attention(const Node& node);
+  // integer_calls.cpp: the same of bytes.
+  bool is_integer_call(const Node& node);
+  void emit_integer(const Node& node, const Value& stored, const std::set<const Node*>& inlined);
+  program::IntegerProduct integer_product(const Node& node);
+  program::IntegerProduct integer_convolution(const Node& node);
+  Register packed_bytes(const Node& node, const program::IntegerProduct& call);
   program::Attention::Heads heads(const Value& value);
   // Weights, biases and peepholes of a recurrent layer are packed before the run.
   bool has_constant_weights(const Node& node);

@@ -35,9 +35,13 @@ class LayoutChooser {
  private:
   const ir::Type& type(const Value& value) { return rdp_.known(value).type; }
   const SymDims& dims(const Value& value) { return *type(value).dims; }
-  // Only floats are stored in other layouts: what is read element by element on the host stays plain.
+  // Floats are stored in other layouts, and images of what convolutions of integers read and write: what is read
+  // element by element on the host stays plain.
   bool may_move(const Value& value) {
-    return value.constant == nullptr && type(value).is_tensor() && type(value).dims && is_float(type(value).dtype);
+    if (value.constant != nullptr || !type(value).is_tensor() || !type(value).dims) return false;
+    constexpr DTypeSet of_images{DType::u8, DType::i8, DType::i32};
+    bool is_image = of_images.contains(type(value).dtype) && dims(value).size() > 2 && !rdp_.known(value).contents;
+    return is_image || is_float(type(value).dtype);
   }
   bool same_rank(const Value& a, const Value& b) { return may_move(a) && dims(a).size() == dims(b).size(); }
 

@@ -6,7 +6,7 @@
 #include "compiler/emitter.h"
 #include "compiler/layouts.h"
 #include "kernels/depthwise.h"
-#include "kernels/gemm.h"
+#include "kernels/half_gemm.h"
 #include "kernels/recurrent.h"
 #include "kernels/winograd.h"
 
@@ -46,27 +46,24 @@ class Weights {
   Weights& operator=(const Weights&) = delete;
 
   const float* data() const { return tensor_.data<float>(); }
+  std::span<const float> values() const { return tensor_.values<float>(); }
 
  private:
   const ir::Constant& constant_;
   Tensor tensor_;
 };
 
-// The three spatial axes from those that there are, `fill` before them.
-template <class T, class Items>
-std::array<T, 3> spatial(const Items& items, size_t first, T fill) {
-  std::array<T, 3> out{fill, fill, fill};
-  size_t count = items.size() - first;
-  for (size_t i = 0; i < count; ++i) out[3 - count + i] = items[first + i];
-  return out;
-}
-
 }  // namespace
 
 bool Emitter::is_library_call(const Node& node) {
   if (!computable_.contains(&node)) return false;
   const codegen::NodeForm& form = stitcher_.form(node);
-  if (form.product || form.attention) return true;
+  if (form.attention) return true;
+  if (form.product || form.convolution) {
+    DType dtype = rdp_.known(*node.operands[0]).type.dtype;
+    if (dtype != DType::f32) return is_integer_call(node);
+  }
+  if (form.product) return true;
   // Weights are packed before the run.
   return form.convolution && node.operands[1]->constant != nullptr && dims_of(*node.operands[0])[1].constant() &&
          element_count(node.operands[1]->constant->dims) > 0;
@@ -84,7 +81,9 @@ size_t Emitter::column_axis(const Node& node) {
 
 void Emitter::emit_library_call(const Node& node, const Value& stored, const std::set<const Node*>& inlined) {
   const codegen::NodeForm& form = stitcher_.form(node);
-  if (form.product)
+  if (!form.attention && is_integer_call(node))
+    emit_integer(node, stored, inlined);
+  else if (form.product)
     emit_product(node, stored, inlined);
   else if (form.attention)
     emit_attention(node);
@@ -95,10 +94,27 @@ void Emitter::emit_library_call(const Node& node, const Value& stored, const std
 
 Emitter::Destination Emitter::destination(const Node& node, const Value& stored, const std::set<const Node*>& inlined) {
   if (inlined.size() == 1) return {.output = new_stored(stored), .epilogue = {}};
-  auto epilogue = stitcher_.stitch_epilogue(stored, inlined, *node.results[0], column_axis(node));
+  const Value& produced = *node.results[0];
+  auto epilogue = stitcher_.stitch_epilogue(stored, inlined, produced, column_axis(node));
   CHECK(epilogue && is_sized(*epilogue), "{} has no epilogue any more", node.describe());
   Register output = new_stored(stored);
-  return {.output = output, .epilogue = add_launch(output, std::move(*epilogue), stored.node->source)};
+  Register written = producer_register(produced, stored, output);
+  return {.output = written, .epilogue = add_launch(output, std::move(*epilogue), stored.node->source)};
+}
+
+// Elements of one size are turned into others where they are.
+Emitter::Register Emitter::producer_register(const Value& produced, const Value& stored, Register output) {
+  DType from = rdp_.known(produced).type.dtype;
+  DType to = rdp_.known(stored).type.dtype;
+  if (from == to) return output;
+  if (element_size(from) != element_size(to)) return registers_[&produced] = new_tensor(produced, true);
+  program::RegisterInfo info{.name = produced.name,
+                             .storage = program::RegisterInfo::Storage::view,
+                             .is_tensor = true,
+                             .dtype = from,
+                             .dims = program().registers[output].dims,
+                             .viewed = output};
+  return registers_[&produced] = add_register(std::move(info));
 }
 
 Emitter::Factor Emitter::strided(Register r, const Layout& layout, const ir::SymDims& dims,
@@ -121,15 +137,23 @@ Emitter::Factor Emitter::factor(const Value& value, const ir::ProductForm::Matri
   return strided(register_in(value, layout), layout, dims, matrix);
 }
 
-// A constant factor is brought into the library's layout once.
+// A constant factor is brought into the library's layout once, in small floats if these are as exact.
 std::optional<program::Register> Emitter::packed_factor(const Value& b, const ir::ProductForm& form) {
   std::optional<int64_t> k = form.k.constant();
   std::optional<int64_t> n = form.n.constant();
   if (b.constant == nullptr || !form.batch.empty() || !k || !n) return std::nullopt;
   Weights from(*b.constant);
-  Tensor packed = packed_.tensor(DType::f32, {static_cast<int64_t>(kernels::packed_b_elements(table(), *k, *n))});
   bool swapped = !form.b.columns.empty() && form.b.columns[0] < form.b.rows[0];
-  kernels::pack_b(table(), from.data(), swapped ? 1 : *n, swapped ? *k : 1, *k, *n, packed.mutable_data<float>());
+  int64_t row_stride = swapped ? 1 : *n;
+  int64_t column_stride = swapped ? *k : 1;
+  std::optional<kernels::HalfKind> half = kernels::half_kind(table(), from.values());
+  DType dtype = !half ? DType::f32 : *half == kernels::HalfKind::f16 ? DType::f16 : DType::bf16;
+  Tensor packed = packed_.tensor(dtype, {static_cast<int64_t>(kernels::packed_b_elements(table(), *k, *n))});
+  if (half)
+    kernels::pack_half(table(), *half, from.data(), row_stride, column_stride, *k, *n,
+                       packed.mutable_data<uint16_t>());
+  else
+    kernels::pack_b(table(), from.data(), row_stride, column_stride, *k, *n, packed.mutable_data<float>());
   return constant_register(std::move(packed), b.name);
 }
 
@@ -183,18 +207,18 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
     });
 }
 
+std::array<program::Slot, 3> Emitter::spatial_slots(const ir::SymDims& dims, size_t first, int64_t fill) {
+  std::array<Slot, 3> out;
+  std::array<sym::Expr, 3> parts = spatial<sym::Expr>(dims, first, module_.symbols().constant(fill));
+  std::ranges::transform(parts, out.begin(), [&](sym::Expr e) { return slot(e); });
+  return out;
+}
+
 void Emitter::emit_convolution(const Node& node, const Value& stored, const std::set<const Node*>& inlined) {
   const ir::ConvolutionForm& form = *stitcher_.form(node).convolution;
   const ir::SymDims& input = dims_of(*node.operands[0]);
   const ir::SymDims& output = dims_of(*node.results[0]);
   const ir::Constant& weights = *node.operands[1]->constant;
-  sym::Expr one = module_.symbols().constant(1);
-  auto slots = [&](const ir::SymDims& dims, size_t first, sym::Expr fill) {
-    std::array<Slot, 3> out;
-    std::array<sym::Expr, 3> parts = spatial<sym::Expr>(dims, first, fill);
-    std::ranges::transform(parts, out.begin(), [&](sym::Expr e) { return slot(e); });
-    return out;
-  };
   program::Convolution call{.input = register_in(*node.operands[0], codegen::channels_last(input)),
                             .output = 0,
                             .weights = 0,
@@ -205,11 +229,11 @@ void Emitter::emit_convolution(const Node& node, const Value& stored, const std:
                             .stride = spatial<int64_t>(form.strides, 0, 1),
                             .dilation = spatial<int64_t>(form.dilations, 0, 1),
                             .batch = slot(input[0]),
-                            .input_dims = slots(input, 2, one),
-                            .output_dims = slots(output, 2, one),
-                            .pads = slots(form.pads, 0, one * 0),
+                            .input_dims = spatial_slots(input, 2, 1),
+                            .output_dims = spatial_slots(output, 2, 1),
+                            .pads = spatial_slots(form.pads, 0, 0),
                             .node = node.source};
-  pack_weights(weights, spatial<sym::Expr>(output, 2, one), node.operands[1]->name, call);
+  pack_weights(weights, spatial<sym::Expr>(output, 2, module_.symbols().constant(1)), node.operands[1]->name, call);
   if (node.operands.size() > 2 && node.operands[2] != nullptr) call.bias = register_of(*node.operands[2]);
   Destination to = destination(node, stored, inlined);
   call.output = to.output;

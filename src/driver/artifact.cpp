@@ -6,6 +6,7 @@
 #include "driver/host.h"
 #include "ir/parse.h"
 #include "ir/verify.h"
+#include "kernels/integer_table.h"
 #include "kernels/table.h"
 #include "ops/registry.h"
 
@@ -13,7 +14,9 @@ namespace selkie::driver {
 namespace {
 
 // What the weights that this machine's library kernels read are packed for.
-std::string packed_layout() { return kernels::table(kernels::best_isa()).name; }
+std::string packed_layout() {
+  return fmt::format("{} and {}", kernels::table(kernels::best_isa()).name, kernels::best_integer_table().name);
+}
 
 void check_machine(const program::Artifact& artifact, const std::string& path) {
   const auto isas = codegen::cpu::all_isas();

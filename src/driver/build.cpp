@@ -17,9 +17,10 @@ namespace selkie::driver {
 namespace {
 
 // In this order: decided arms first, since what they leave is less; shapes before what only they used is removed.
-constexpr std::string_view pipeline[] = {"fold_constants",          "dead_arms",         "fold_known",
-                                         "shape_arithmetic",        "static_attributes", "fuse_attention",
-                                         "transposed_convolutions", "dead_code"};
+constexpr std::string_view pipeline[] = {
+    "fold_constants", "dead_arms", "fold_known", "shape_arithmetic", "static_attributes", "fuse_attention",
+    // What has library kernels in another form: small floats first, since they become f32.
+    "widened_products", "plain_gemms", "transposed_convolutions", "quantized_products", "dead_code"};
 
 // Kernels speak of the module's symbols.
 runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels, std::shared_ptr<const ir::Module> module) {
@@ -74,7 +75,7 @@ void attach_code(const program::Image& image, const program::Program& program, r
 
 size_t count_kernels(const program::Program& program) {
   return count(program, program::Opcode::launch) + program.products.size() + program.convolutions.size() +
-         program.attentions.size() + program.recurrents.size();
+         program.integer_products.size() + program.attentions.size() + program.recurrents.size();
 }
 
 Built build(std::shared_ptr<ir::Module> module, const Options& options) {

@@ -120,6 +120,7 @@ void count_instructions(const compiler::Compiled& compiled, CpuReport& report) {
       static_cast<size_t>(std::ranges::count(program.registers, Storage::view, &program::RegisterInfo::storage));
   report.products = program.products.size();
   report.convolutions = program.convolutions.size();
+  report.integer_products = program.integer_products.size();
   report.attentions = program.attentions.size();
   report.recurrents = program.recurrents.size();
   report.distinct_kernels = program.kernels.size();

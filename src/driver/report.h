@@ -27,7 +27,7 @@ struct CpuReport {
   size_t copies = 0;       // that bring a value into another layout
   size_t epilogues = 0;    // of products and convolutions
   size_t views = 0;
-  size_t products = 0, convolutions = 0, attentions = 0, recurrents = 0;
+  size_t products = 0, convolutions = 0, integer_products = 0, attentions = 0, recurrents = 0;
   size_t distinct_kernels = 0;
   std::vector<HostReport> host_calls;
   Sizes sizes;  // of the figures: the given ones, and samples for the rest where the checks allow some

@@ -71,6 +71,7 @@ std::string instructions_text(const CpuReport& r) {
   add(r.kernels, "kernel", "kernels");
   add(r.products, "product", "products");
   add(r.convolutions, "convolution", "convolutions");
+  add(r.integer_products, "product of integers", "products of integers");
   add(r.attentions, "attention", "attentions");
   add(r.recurrents, "recurrent layer", "recurrent layers");
   add(r.copies, "copy into another layout", "copies into another layout");
@@ -153,11 +154,11 @@ std::string json(const CpuReport& r) {
   for (const CallVersions& call : r.calls) calls.push_back(json(call));
   return fmt::format(
       R"({{"nodes": {{"model": {}, "after_passes": {}}}, "instructions": {{"kernels": {}, "products": {}, )"
-      R"("convolutions": {}, "attentions": {}, "recurrent_layers": {}, "copies": {}, "host_calls": {}}}, )"
+      R"("convolutions": {}, "integer_products": {}, "attentions": {}, "recurrent_layers": {}, "copies": {}, "host_calls": {}}}, )"
       R"("epilogues": {}, "views": {}, "sizes": {{{}}}, "intermediate_bytes": {{"model": {}, "after_passes": {}, )"
       R"("stored": {}}}, "code": {{"bytes": {}, "isa": {}, "distinct_kernels": {}}}, "host_calls": [{}], )"
       R"("versions": [{}]}})",
-      r.model_nodes, r.nodes, r.kernels, r.products, r.convolutions, r.attentions, r.recurrents, r.copies,
+      r.model_nodes, r.nodes, r.kernels, r.products, r.convolutions, r.integer_products, r.attentions, r.recurrents, r.copies,
       r.host_calls.size(), r.epilogues, r.views, join(sizes, ", "), json(r.model), json(r.after_passes), json(r.stored),
       r.image.code.size(), json_quote(r.image.isa), r.distinct_kernels, join(hosts, ", "), join(calls, ", "));
 }

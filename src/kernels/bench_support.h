@@ -108,5 +108,7 @@ void convolutions(const Bench& bench);
 void stems(const Bench& bench);
 void depthwises(const Bench& bench);
 void winograds(const Bench& bench);
+void integers(const Bench& bench);
+void halves(const Bench& bench);
 
 }  // namespace selkie::kernels::bench

@@ -3,6 +3,7 @@
 
 #include "ops/support/blank.h"
 #include "ops/support/conv.h"
+#include "ops/support/conv_lower.h"
 #include "ops/support/zeros.h"
 
 namespace selkie::ops {
@@ -71,6 +72,25 @@ void eval_linear(EvalContext& e) {
   e.set(0, narrow<double>(out, dtype, dims));
 }
 
+// In i32, which wraps as the reference's result does.
+void lower_integer(LowerContext& c) {
+  ir::ConvolutionForm form = convolution_form(c, 1);
+  if (c.has(2) && !has_one_element(c, 2)) c.refuse("the input's zero point may not fit");
+  bool per_channel = c.has(3) && !has_one_element(c, 3);
+  if (per_channel && (c.rank(3) != 1 || !c.proves_equal(c.dims(3)->at(0), c.dims(1)->at(0))))
+    c.refuse("the weights' zero points may not fit");
+  if (c.rank(0) <= 5) c.set_convolution(form);
+  c.define(0, [&c, form, per_channel](const Index& at) {
+    kir::Value none = c.builder().number(DType::i32, 0);
+    kir::Value of_x = c.has(2) ? only_element(c, 2, DType::i32) : none;
+    kir::Value of_w = per_channel ? cast(c.operand(3, {at[1]}), DType::i32)
+                      : c.has(3)  ? only_element(c, 3, DType::i32)
+                                  : none;
+    return convolved_element(c, 1, form, at, DType::i32,
+                             [&](kir::Value x, kir::Value w) { return (x - of_x) * (w - of_w); });
+  });
+}
+
 OpDef base() {
   OpDef op = blank_record(Mapping::many_to_many);
   op.attrs = conv_attrs();
@@ -89,6 +109,7 @@ OpDef integer() {
   op.forward = [](const ForwardContext& c) { return std::vector<Type>{Type::tensor(DType::i32, conv_forward(c, 1))}; };
   op.backward = [](BackwardContext& c) { conv_backward(c, 1); };
   op.eval = eval_integer;
+  op.lower = lower_integer;
   op.samples = {{"$(u8[1, 1, 3]{2, 3, 4}, i8[1, 1, 2]{1, -1}, u8[]{1})", "i32[1, 1, 2]{-1, -1}"},
                 {"$(u8[1, 1, 2]{2, 3}, u8[2, 1, 1]{1, 2}, _, u8[2]{0, 1})", "i32[1, 2, 2]{2, 3, 2, 3}"},
                 {"$(u8[0, 1, 3], u8[2, 1, 1])", "i32[0, 2, 3]"},

@@ -4,6 +4,7 @@
 #include "ops/support/conv.h"
 #include "ops/support/dims.h"
 #include "ops/support/gemm.h"
+#include "ops/support/lower.h"
 #include "ops/support/record.h"
 #include "ops/support/zeros.h"
 
@@ -129,6 +130,63 @@ SymDims spatial_dims(const ir::ShapeContext& c, std::span<const sym::Expr> input
   return out;
 }
 
+// What the convolution whose adjoint this is has before its first element on each axis, as `axis_of` finds it.
+SymDims pads_before(const LowerContext& c, const WindowAttrs& attrs, std::span<const sym::Expr> kernel) {
+  SymDims pads;
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    auto list = [&](std::string_view name) {
+      const ir::Attribute* found = c.find_attr(name);
+      return entry_of(found == nullptr ? nullptr : &std::get<std::vector<int64_t>>(*found), name, i, kernel.size());
+    };
+    pads.push_back(c.constant(attrs.pads[i]));
+    if (!list("output_shape") && !attrs.auto_pad.starts_with("SAME")) continue;
+    sym::Expr extent = (kernel[i] - 1) * attrs.dilations[i] + 1;
+    sym::Expr full = ((*c.dims(0))[i + 2] - 1) * attrs.strides[i] + list("output_padding").value_or(0) + extent;
+    sym::Expr total = sym::max(full - c.result_dims()[i + 2], 0);
+    sym::Expr half = sym::floordiv(total, 2);
+    pads.back() = attrs.auto_pad == "SAME_UPPER" ? half : total - half;
+  }
+  return pads;
+}
+
+// An element of the result gathers what inputs would add to it: those from which some element of the kernel reaches it.
+void lower(LowerContext& c) {
+  if (c.rank(0) < 3 || c.rank(1) != c.rank(0)) c.refuse("of such ranks");
+  SymDims kernel(c.dims(1)->begin() + 2, c.dims(1)->end());
+  WindowAttrs attrs = window_attrs(c, kernel.size());
+  SymDims pads = pads_before(c, attrs, kernel);
+  c.define(0, [&c, attrs, pads](const Index& at) {
+    kir::Builder& b = c.builder();
+    DType dtype = compute_dtype(c.dtype(0));
+    const SymDims& weights = *c.dims(1);
+    kir::Value channels = b.integer(sym::floordiv(weights[0], c.attr_int("group")));
+    kir::Value outputs = b.integer(weights[1]);
+    kir::Value group = floordiv(at[1], outputs);
+    SymDims extents{sym::floordiv(weights[0], c.attr_int("group"))};
+    extents.insert(extents.end(), weights.begin() + 2, weights.end());
+    kir::Value sum = b.reduce(kir::Op::add, b.number(dtype, 0), extents, [&](const Index& tap) {
+      kir::Value channel = group * channels + tap[0];
+      Index from{at[0], channel};
+      Index weight{channel, at[1] - group * outputs};
+      kir::Value reached;
+      for (size_t i = 0; i < pads.size(); ++i) {
+        kir::Value distance = at[i + 2] + b.integer(pads[i]) - tap[i + 1] * b.integer(attrs.dilations[i]);
+        kir::Value stride = b.integer(attrs.strides[i]);
+        kir::Value place = floordiv(distance, stride);
+        kir::Value here =
+            (b.integer(0) <= distance) & (place * stride == distance) & (place < b.integer((*c.dims(0))[i + 2]));
+        reached = reached ? reached & here : here;
+        from.push_back(place);
+        weight.push_back(tap[i + 1]);
+      }
+      kir::Value product = cast(c.operand_if(reached, 0, from), dtype) * cast(c.operand(1, weight), dtype);
+      return select(reached, product, b.number(dtype, 0));
+    });
+    if (c.has(2)) sum = sum + cast(c.operand(2, {at[1]}), dtype);
+    return cast(sum, c.result_dtype());
+  });
+}
+
 std::vector<Type> forward(const ForwardContext& c) {
   if (!c.dims(0) && !c.dims(1)) return {Type::tensor(c.dtype(0))};
   size_t rank = c.dims(0) ? c.rank(0) : c.rank(1);
@@ -176,7 +234,7 @@ OpDef conv_transpose_op() {
       .backward = backward,
       .value = absent("convolutions do not occur in shape arithmetic"),
       .eval = eval,
-      .lower = later::cpu,
+      .lower = lower,
       .grad = later::training,
       .samples = {{"$(f32[1, 1, 2]{1, 2}, f32[1, 1, 2]{1, 10}) {strides = [2]}", "f32[1, 1, 4]{1, 10, 2, 20}"},
                   {"$(f32[1, 1, 2]{1, 2}, f32[1, 1, 2]{1, 10}, f32[1]{100}) {pads = [1, 0]}", "f32[1, 1, 2]{112, 120}"},

@@ -30,14 +30,13 @@ void eval_linear(EvalContext& e) {
   const Tensor& zero = e.tensor(7);
   Tensor result = exact_product(e.tensor(0), &e.tensor(2), e.tensor(3), &e.tensor(5));
   Dims dims = result.dims();
-  auto scale_by = [&](const Tensor& scale, auto f) {
-    result =
-        map_pairs<double>(result, broadcast_to(scale.count() == 1 ? scale.reshaped({}) : scale, dims), DType::f64, f);
-  };
+  auto whole = [&](const Tensor& scale) { return broadcast_to(scale.count() == 1 ? scale.reshaped({}) : scale, dims); };
   auto times = [](double a, double b) { return a * b; };
-  scale_by(as_column(e.tensor(1), e.tensor(0).rank()), times);
-  scale_by(e.tensor(4), times);
-  scale_by(e.tensor(6), [](double a, double b) { return a / b; });
+  // One factor, as kernels that know scales before the run have it.
+  Tensor factor =
+      map_pairs<double>(whole(as_column(e.tensor(1), e.tensor(0).rank())), whole(e.tensor(4)), DType::f64, times);
+  factor = map_pairs<double>(factor, whole(e.tensor(6)), DType::f64, [](double a, double b) { return a / b; });
+  result = map_pairs<double>(result, factor, DType::f64, times);
   Tensor zeros = broadcast_to(zero.count() == 1 ? zero.reshaped({}) : zero, dims);
   Tensor sums = map_pairs<double>(result, zeros, DType::f64,
                                   [&](double a, double b) { return add_zero_point(a, b, zero.dtype()); });
@@ -70,6 +69,7 @@ void check_parameters(const LowerContext& c, size_t a, std::initializer_list<siz
 // In i32, which wraps as the reference's result does.
 void lower_integer(LowerContext& c) {
   check_parameters(c, 0, {2}, 1, {3});
+  c.set_product(product_form(c));
   c.define(0, [&c](const Index& at) {
     auto [row, column] = row_and_column(c, 0, 1, at);
     Value none = c.builder().number(DType::i32, 0);
@@ -91,8 +91,9 @@ void lower_linear(LowerContext& c) {
     Value zero_a = parameter(c, 2, row, exact);
     Value zero_b = parameter(c, 5, column, exact);
     Value sum = product_element(c, 0, 3, at, exact, [&](Value x, Value y) { return (x - zero_a) * (y - zero_b); });
-    Value real = cast(sum, DType::f64) * parameter(c, 1, row, DType::f64) * parameter(c, 4, column, DType::f64) /
-                 parameter(c, 6, column, DType::f64);
+    Value factor =
+        parameter(c, 1, row, DType::f64) * parameter(c, 4, column, DType::f64) / parameter(c, 6, column, DType::f64);
+    Value real = cast(sum, DType::f64) * factor;
     Value zero = parameter(c, 7, column, DType::f64);
     double low = c.result_dtype() == DType::i8 ? -128 : 0;
     Value y = select(is_nan(real), zero, unary(kir::Op::round, real) + zero);

@@ -59,6 +59,13 @@ void fields(auto& archive, Is<Convolution> auto& convolution) {
           dilation, batch, input_dims, output_dims, pads, epilogue, node);
 }
 
+void fields(auto& archive, Is<IntegerProduct> auto& product) {
+  auto& [input, output, weights, zero, input_channels, output_channels, groups, kernel, stride, dilation, batch,
+         input_dims, output_dims, pads, epilogue, node] = product;
+  archive(input, output, weights, zero, input_channels, output_channels, groups, kernel, stride, dilation, batch,
+          input_dims, output_dims, pads, epilogue, node);
+}
+
 void fields(auto& archive, Is<Attention::Heads> auto& heads) {
   auto& [value, strides] = heads;
   archive(value, strides);
@@ -105,11 +112,12 @@ void fields(auto& archive, Is<Image> auto& image) {
 
 // All but the constants: their elements lie beside the rest.
 void fields(auto& archive, Is<Program> auto& program) {
-  auto& [inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions, attentions,
-         recurrents, host_calls, binds, code, parameters, results, constants, kernels, entry_slots] = program;
+  auto& [inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions,
+         integer_products, attentions, recurrents, host_calls, binds, code, parameters, results, constants, kernels,
+         entry_slots] = program;
   static_cast<void>(constants);
-  archive(inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions, attentions,
-          recurrents, host_calls, binds, code, parameters, results, kernels, entry_slots);
+  archive(inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions,
+          integer_products, attentions, recurrents, host_calls, binds, code, parameters, results, kernels, entry_slots);
 }
 
 }  // namespace selkie::program

@@ -361,6 +361,66 @@ TEST(Verifier, SaysWhatIsWrong) {
   }
 }
 
+// With a product of bytes, and a register of each dtype that it has.
+Program integer_program() {
+  Program p = small_program();
+  p.constants.push_back(Tensor(DType::i8, {4}));
+  auto constant = static_cast<uint32_t>(p.constants.size() - 1);
+  p.registers.push_back({.name = "a", .is_tensor = true, .dtype = DType::u8, .dims = {0}, .bytes = 2});
+  p.registers.push_back({.name = "w",
+                         .storage = Storage::constant,
+                         .is_tensor = true,
+                         .dtype = DType::i8,
+                         .dims = {1},
+                         .constant = constant});
+  p.registers.push_back({.name = "s", .is_tensor = true, .dtype = DType::i32, .dims = {0}, .bytes = 2});
+  p.integer_products = {{.input = 5,
+                         .output = 7,
+                         .weights = 6,
+                         .zero = 5,
+                         .input_channels = 4,
+                         .output_channels = 6,
+                         .groups = 2,
+                         .kernel = {1, 2, 3},
+                         .stride = {4, 5, 6},
+                         .dilation = {7, 8, 9},
+                         .batch = 1,
+                         .input_dims = {0, 1, 2},
+                         .output_dims = {2, 1, 0},
+                         .pads = {1, 1, 2},
+                         .epilogue = 1,
+                         .node = "integer"}};
+  return p;
+}
+
+TEST(Verifier, SaysWhatIsWrongWithIntegerProducts) {
+  EXPECT_NO_THROW(verify(integer_program()));
+  const Broken cases[] = {
+      {"must be of bytes and give 32 bits", [](Program& p) { p.integer_products[0].input = 0; }},
+      {"must be of bytes and give 32 bits", [](Program& p) { p.integer_products[0].output = 5; }},
+      {"must be a constant of bytes", [](Program& p) { p.integer_products[0].weights = 5; }},
+      {"must be a constant of bytes", [](Program& p) { p.integer_products[0].weights = 1; }},
+      {"of the type of what they belong to", [](Program& p) { p.integer_products[0].zero = 6; }},
+      {"a convolution of 4 to 6 channels", [](Program& p) { p.integer_products[0].groups = 3; }},
+      {"size 3 of 3", [](Program& p) { p.integer_products[0].pads[2] = 3; }},
+      {"launch 2 of 2", [](Program& p) { p.integer_products[0].epilogue = 2; }},
+      {"integer product 1 of 1", [](Program& p) { p.code[2] = {.op = Opcode::integer, .a = 1}; }},
+      {"before it is set", [](Program& p) { p.code[2] = {.op = Opcode::integer, .a = 0}; }},
+      // Packed factors of products may be small floats, others not.
+      {"must be of f32", [](Program& p) { p.registers[7].dtype = DType::f16, p.products[0].b.value = 7; }},
+  };
+  for (const Broken& broken : cases) {
+    Program program = integer_program();
+    broken.damage(program);
+    try {
+      verify(program);
+      ADD_FAILURE() << "not refused: " << broken.message;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(broken.message), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(Archive, FalseNumbersAreRefused) {
   auto read = [](auto value, std::string_view bytes) { Reader(std::as_bytes(std::span(bytes)), "test").read(value); };
   using namespace std::string_view_literals;

@@ -55,6 +55,12 @@ std::string text(const Program& p, const Instruction& i) {
                          c.depthwise ? " depthwise" : "", c.winograd != no_register ? " or winograd" : "",
                          epilogue(p, c.epilogue), c.node);
     }
+    case Opcode::integer: {
+      const IntegerProduct& c = p.integer_products[i.a];
+      return fmt::format("integer {} = {} ∗ [{}, {}, {}]{}  # {}", text(p, c.output), text(p, c.input),
+                         c.output_channels, c.input_channels / c.groups, fmt::join(c.kernel, "×"),
+                         epilogue(p, c.epilogue), c.node);
+    }
     case Opcode::attention: {
       const Attention& a = p.attentions[i.a];
       return fmt::format("attention {} = ({}, {}, {}, {})  # {}", text(p, a.output.value), text(p, a.query.value),

@@ -80,7 +80,7 @@ struct MatrixProduct {
   Factor a, b, c;
   Slot m, n, k;
   std::vector<Slot> batch;                // extents
-  bool packed = false;                    // b is a constant in the library's own layout
+  bool packed = false;                    // b is a constant in the library's own layout, of f32 or smaller floats
   Register bias = no_register;            // of n elements
   std::optional<uint32_t> epilogue = {};  // a launch over rows and columns of c as they are finished
   std::string node;
@@ -94,6 +94,20 @@ struct Convolution {
   Register winograd = no_register;  // transformed ones, if that kernel is an alternative
   Register bias = no_register;
   bool depthwise = false;
+  int64_t input_channels, output_channels, groups;
+  std::array<int64_t, 3> kernel, stride, dilation;
+  Slot batch;
+  std::array<Slot, 3> input_dims, output_dims, pads;
+  std::optional<uint32_t> epilogue = {};
+  std::string node;
+};
+
+// A product or a convolution by a library kernel of bytes less their zero points, in i32 modulo 2³². A product is a
+// convolution of one tap over the rows, which are the last spatial axis.
+struct IntegerProduct {
+  Register input, output;
+  Register weights;             // a constant in the library's own layout, with their zero points
+  Register zero = no_register;  // zero points of the input: one element, or one per row of a product
   int64_t input_channels, output_channels, groups;
   std::array<int64_t, 3> kernel, stride, dilation;
   Slot batch;
@@ -158,6 +172,7 @@ enum class Opcode : uint8_t {
   launch,         // launch a
   product,        // matrix product a
   convolution,    // convolution a
+  integer,        // integer product a
   attention,      // attention a
   recurrent,      // recurrent layer a
   host,           // host call a
@@ -190,6 +205,7 @@ struct Program {
   std::vector<Launch> launches;  // those of epilogues, too
   std::vector<MatrixProduct> products;
   std::vector<Convolution> convolutions;
+  std::vector<IntegerProduct> integer_products;
   std::vector<Attention> attentions;
   std::vector<Recurrent> recurrents;
   std::vector<HostCall> host_calls;

@@ -28,6 +28,7 @@ class Verifier {
     for (const Launch& launch : p_.launches) check_launch(launch);
     for (const MatrixProduct& product : p_.products) check_product(product);
     for (const Convolution& convolution : p_.convolutions) check_convolution(convolution);
+    for (const IntegerProduct& product : p_.integer_products) check_integer_product(product);
     for (const Attention& attention : p_.attentions) check_attention(attention);
     for (const Recurrent& recurrent : p_.recurrents) check_recurrent(recurrent);
     for (const HostCall& call : p_.host_calls) check_host_call(call);
@@ -140,10 +141,11 @@ class Verifier {
 
   void check_product(const MatrixProduct& product) const {
     for (const MatrixProduct::Factor* factor : {&product.a, &product.b, &product.c}) {
-      floats(factor->value);
+      bool is_packed = product.packed && factor == &product.b;
+      DType dtype = tensor(factor->value).dtype;
+      if (!is_packed || (dtype != DType::f16 && dtype != DType::bf16)) floats(factor->value);
       slots({factor->row_stride, factor->column_stride});
       slots(factor->batch_strides);
-      bool is_packed = product.packed && factor == &product.b;
       if (!is_packed && factor->batch_strides.size() != product.batch.size())
         bad("a product over {} axes has {} strides", product.batch.size(), factor->batch_strides.size());
     }
@@ -161,6 +163,25 @@ class Verifier {
     optional_floats(c.bias);
     for (Register r : {c.weights, c.winograd})
       if (r != no_register && info(r).storage != Storage::constant) bad("weights must be a constant");
+    check_shape(c);
+    check_epilogue(c.epilogue);
+  }
+
+  // Of bytes, by bytes, into i32.
+  void check_integer_product(const IntegerProduct& product) const {
+    auto bytes = [&](Register r) { return tensor(r).dtype == DType::u8 || tensor(r).dtype == DType::i8; };
+    if (!bytes(product.input) || tensor(product.output).dtype != DType::i32)
+      bad("an integer product must be of bytes and give 32 bits");
+    if (!bytes(product.weights) || info(product.weights).storage != Storage::constant)
+      bad("weights must be a constant of bytes");
+    if (product.zero != no_register && tensor(product.zero).dtype != tensor(product.input).dtype)
+      bad("zero points must be of the type of what they belong to");
+    check_shape(product);
+    check_epilogue(product.epilogue);
+  }
+
+  // Of a convolution of floats or integers.
+  void check_shape(const auto& c) const {
     bool whole = c.groups > 0 && c.input_channels > 0 && c.output_channels > 0 && c.input_channels % c.groups == 0 &&
                  c.output_channels % c.groups == 0;
     for (const auto& numbers : {c.kernel, c.stride, c.dilation})
@@ -168,7 +189,6 @@ class Verifier {
     if (!whole) bad("a convolution of {} to {} channels", c.input_channels, c.output_channels);
     slots({c.batch});
     for (const auto& list : {c.input_dims, c.output_dims, c.pads}) slots(list);
-    check_epilogue(c.epilogue);
   }
 
   void check_attention(const Attention& a) const {
@@ -293,6 +313,11 @@ class Verifier {
       index(i.a, p_.convolutions.size(), "convolution");
       const Convolution& c = p_.convolutions[i.a];
       use({c.input, c.output, c.weights, c.winograd, c.bias}, at);
+      use_epilogue(c.epilogue, at);
+    } else if (i.op == Opcode::integer) {
+      index(i.a, p_.integer_products.size(), "integer product");
+      const IntegerProduct& c = p_.integer_products[i.a];
+      use({c.input, c.output, c.weights, c.zero}, at);
       use_epilogue(c.epilogue, at);
     } else if (i.op == Opcode::attention) {
       index(i.a, p_.attentions.size(), "attention");

@@ -210,6 +210,9 @@ class Context::Machine {
       case Opcode::convolution:
         convolution(program_.convolutions[i.a]);
         break;
+      case Opcode::integer:
+        integer_product(program_.integer_products[i.a]);
+        break;
       case Opcode::attention:
         attention(program_.attentions[i.a]);
         break;
@@ -353,7 +356,30 @@ class Context::Machine {
                                 .c_stride = slots_[p.c.batch_strides[i]]});
     with_epilogue(p.epilogue, product_.matrices.m, product_.matrices.n, [&](const kernels::Epilogue& epilogue) {
       product_.matrices.epilogue = epilogue;
-      library_.run(product_);
+      DType dtype = program_.registers[p.b.value].dtype;
+      if (dtype == DType::f32) return library_.run(product_);
+      library_.run(kernels::HalfGemm{.matrices = product_.matrices,
+                                     .packed = reinterpret_cast<const uint16_t*>(data_of(p.b.value)),
+                                     .kind = dtype == DType::f16 ? kernels::HalfKind::f16 : kernels::HalfKind::bf16});
+    });
+  }
+
+  void integer_product(const program::IntegerProduct& p) {
+    const RegisterInfo& input = program_.registers[p.input];
+    kernels::IntegerProduct call{
+        .shape = shape_of(p, slots_),
+        .input = {.data = reinterpret_cast<const uint8_t*>(data_of(p.input)), .is_signed = input.dtype == DType::i8},
+        .packed = data_of(p.weights),
+        .output = reinterpret_cast<int32_t*>(data_of(p.output)),
+        .epilogue = {}};
+    if (p.zero != no_register) {
+      call.input.zeros = reinterpret_cast<const uint8_t*>(data_of(p.zero));
+      call.input.zero_count = 1;
+      for (program::Slot dim : program_.registers[p.zero].dims) call.input.zero_count *= slots_[dim];
+    }
+    with_epilogue(p.epilogue, call.shape.output_pixels(), p.output_channels, [&](const kernels::Epilogue& epilogue) {
+      call.epilogue = epilogue;
+      library_.run(call);
     });
   }
 

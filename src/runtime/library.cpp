@@ -45,6 +45,13 @@ void Library::run(const Product& product) {
   });
 }
 
+void Library::run(const kernels::HalfGemm& gemm) {
+  kernels::HalfPlan plan = kernels::plan_half_gemm(table_, gemm, workers_.threads());
+  workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
+    kernels::run_half_gemm(table_, gemm, plan, begin, end, scratch);
+  });
+}
+
 void Library::run(kernels::Convolution convolution, bool depthwise, const float* winograd_weights) {
   int threads = workers_.threads();
   if (convolution.shape.output_pixels() == 0) return;
@@ -76,13 +83,27 @@ void Library::run(const kernels::Attention& attention) {
   });
 }
 
-void Library::run(const kernels::Recurrent& recurrent) {
+void* Library::shared_memory(size_t bytes) {
   constexpr size_t line = 64;
-  kernels::RecurrentPlan plan = kernels::plan_recurrent(table_, recurrent, workers_.threads());
-  memory_.resize(std::max(memory_.size(), (plan.memory_bytes + line) / sizeof(float)));
+  memory_.resize(std::max(memory_.size(), (bytes + line) / sizeof(float) + 1));
   void* memory = memory_.data();
   size_t room = memory_.size() * sizeof(float);
-  std::align(line, plan.memory_bytes, memory, room);
+  return std::align(line, bytes, memory, room);
+}
+
+void Library::run(const kernels::IntegerProduct& product) {
+  const kernels::IntegerTable& table = kernels::best_integer_table();
+  kernels::IntegerPlan plan = kernels::plan_integer(table, product, workers_.threads());
+  void* memory = shared_memory(plan.memory_bytes);
+  for (int64_t stage = 0; stage < kernels::IntegerPlan::stages; ++stage)
+    workers_.run(plan.tasks(stage), plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
+      kernels::run_integer_stage(table, product, plan, stage, begin, end, memory, scratch);
+    });
+}
+
+void Library::run(const kernels::Recurrent& recurrent) {
+  kernels::RecurrentPlan plan = kernels::plan_recurrent(table_, recurrent, workers_.threads());
+  void* memory = shared_memory(plan.memory_bytes);
   for (int64_t stage = 0; stage < plan.stages(); ++stage)
     workers_.run(plan.tasks(stage), plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
       kernels::run_recurrent_stage(table_, recurrent, plan, stage, begin, end, memory, scratch);

@@ -4,6 +4,8 @@
 #include "kernels/attention.h"
 #include "kernels/convolution.h"
 #include "kernels/gemm.h"
+#include "kernels/half_gemm.h"
+#include "kernels/integer_gemm.h"
 #include "kernels/recurrent.h"
 #include "runtime/workers.h"
 
@@ -24,8 +26,10 @@ class Library {
   explicit Library(Workers& workers) : table_(kernels::table(kernels::best_isa())), workers_(workers) {}
 
   void run(const Product& product);
+  void run(const kernels::HalfGemm& gemm);
   // With packed weights for the depthwise or the direct kernel, and transformed ones or null.
   void run(kernels::Convolution convolution, bool depthwise, const float* winograd_weights);
+  void run(const kernels::IntegerProduct& product);
   void run(const kernels::Attention& attention);
   void run(const kernels::Recurrent& recurrent);
 
@@ -34,9 +38,12 @@ class Library {
   void run_matrices(const Product& product, int64_t begin, int64_t end, const kernels::GemmPlan& plan,
                     std::byte* scratch);
 
+  // Memory that stages of one call share, aligned to a cache line.
+  void* shared_memory(size_t bytes);
+
   const kernels::KernelTable& table_;
   Workers& workers_;
-  std::vector<float> memory_;  // that stages of one call share
+  std::vector<float> memory_;
 };
 
 }  // namespace selkie::runtime

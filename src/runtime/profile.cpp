@@ -31,6 +31,8 @@ class Counter {
         return product(program_.products[i.a]);
       case Opcode::convolution:
         return convolution(program_.convolutions[i.a]);
+      case Opcode::integer:
+        return integer_product(program_.integer_products[i.a]);
       case Opcode::attention:
         return attention(program_.attentions[i.a]);
       case Opcode::recurrent:
@@ -88,24 +90,31 @@ class Counter {
             .bytes = bytes({p.a.value, p.b.value, p.c.value, p.bias}) + bytes_of_epilogue(p.epilogue)};
   }
 
-  Work convolution(const program::Convolution& c) const {
+  // Of a convolution of floats or integers.
+  template <class Convolution>
+  Work window_sums(const Convolution& c, std::string_view kind, Register weights) const {
     kernels::ConvolutionShape shape = shape_of(c, slots_);
-    bool winograd = c.winograd != no_register && kernels::winograd_wins(kernels::table(kernels::best_isa()), shape);
     std::string window;
     for (int64_t size : shape.kernel)
       if (!window.empty() || size > 1) window += fmt::format("{}{}", window.empty() ? "" : "x", size);
-    return {
-        .kind = c.depthwise ? "depthwise"
-                : winograd  ? "winograd"
-                            : "convolution",
-        .node = c.node,
-        .shape = fmt::format("{} pixels, {} to {}, window {}{}", shape.output_pixels(), c.input_channels,
-                             c.output_channels, window.empty() ? "1" : window,
-                             shape.stride[2] > 1 ? fmt::format(", stride {}", shape.stride[2]) : ""),
-        .operations = 2 * static_cast<double>(shape.output_pixels()) * static_cast<double>(shape.taps()) *
-                      static_cast<double>(c.input_channels / c.groups) * static_cast<double>(c.output_channels),
-        .bytes = bytes({c.input, c.output, winograd ? c.winograd : c.weights, c.bias}) + bytes_of_epilogue(c.epilogue)};
+    return {.kind = kind,
+            .node = c.node,
+            .shape = fmt::format("{} pixels, {} to {}, window {}{}", shape.output_pixels(), c.input_channels,
+                                 c.output_channels, window.empty() ? "1" : window,
+                                 shape.stride[2] > 1 ? fmt::format(", stride {}", shape.stride[2]) : ""),
+            .operations = 2 * static_cast<double>(shape.output_pixels()) * static_cast<double>(shape.taps()) *
+                          static_cast<double>(c.input_channels / c.groups) * static_cast<double>(c.output_channels),
+            .bytes = bytes({c.input, c.output, weights}) + bytes_of_epilogue(c.epilogue)};
   }
+
+  Work convolution(const program::Convolution& c) const {
+    bool winograd = c.winograd != no_register &&
+                    kernels::winograd_wins(kernels::table(kernels::best_isa()), shape_of(c, slots_));
+    return window_sums(c, c.depthwise ? "depthwise" : winograd ? "winograd" : "convolution",
+                       winograd ? c.winograd : c.weights);
+  }
+
+  Work integer_product(const program::IntegerProduct& p) const { return window_sums(p, "integer", p.weights); }
 
   Work attention(const program::Attention& a) const {
     double rows = static_cast<double>(slots_[a.batch]) * static_cast<double>(slots_[a.heads]) *
@@ -151,22 +160,6 @@ std::string short_name(const std::string& node) {
 
 Work work_of(const Program& program, const Instruction& instruction, std::span<const int64_t> slots) {
   return Counter(program, slots).work_of(instruction);
-}
-
-kernels::ConvolutionShape shape_of(const program::Convolution& c, std::span<const int64_t> slots) {
-  auto sizes = [&](const std::array<program::Slot, 3>& of) {
-    return std::array<int64_t, 3>{slots[of[0]], slots[of[1]], slots[of[2]]};
-  };
-  return {.batch = slots[c.batch],
-          .input_channels = c.input_channels,
-          .output_channels = c.output_channels,
-          .groups = c.groups,
-          .input = sizes(c.input_dims),
-          .output = sizes(c.output_dims),
-          .kernel = c.kernel,
-          .stride = c.stride,
-          .dilation = c.dilation,
-          .pad = sizes(c.pads)};
 }
 
 std::string chrome_trace(const Profile& profile) {

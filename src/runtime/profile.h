@@ -22,8 +22,23 @@ struct Work {
 };
 Work work_of(const program::Program& program, const program::Instruction& instruction, std::span<const int64_t> slots);
 
-// The sizes of a convolution in a run.
-kernels::ConvolutionShape shape_of(const program::Convolution& convolution, std::span<const int64_t> slots);
+// The sizes of a convolution in a run, of floats or integers.
+template <class Convolution>
+kernels::ConvolutionShape shape_of(const Convolution& c, std::span<const int64_t> slots) {
+  auto sizes = [&](const std::array<program::Slot, 3>& of) {
+    return std::array<int64_t, 3>{slots[of[0]], slots[of[1]], slots[of[2]]};
+  };
+  return {.batch = slots[c.batch],
+          .input_channels = c.input_channels,
+          .output_channels = c.output_channels,
+          .groups = c.groups,
+          .input = sizes(c.input_dims),
+          .output = sizes(c.output_dims),
+          .kernel = c.kernel,
+          .stride = c.stride,
+          .dilation = c.dilation,
+          .pad = sizes(c.pads)};
+}
 
 // Instructions that work on data, in the order in which they ran. Bounded: later runs are left out.
 struct Profile {

@@ -97,6 +97,44 @@ TEST(Library, ExactConvolutionsAreNotByWinograd) {
   EXPECT_LT(error_of(text, image, {.exact = true}), 1e-6);
 }
 
+// Blocks of the result are made by a convolution, whatever the strides; what has no such form is gathered by a kernel.
+TEST(Library, TransposedConvolutions) {
+  Rules rules{.runs = 12, .least_good = 3, .largest = 9};
+  auto transposed = [](std::string_view input, const Dims& weights, int64_t channels, std::string_view attrs) {
+    return constant("w", weights, 1) + constant("b", {channels}, 2) +
+           fmt::format("func @main(%x: {}) -> (y: ?) {{ %y = conv_transpose(%x, @w, @b) {{{}}} return %y }}", input,
+                       attrs);
+  };
+  for (std::string_view attrs :
+       {"strides = [2, 2], pads = [1, 1, 1, 1]", "strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 1]",
+        "strides = [3, 3]", "strides = [1, 1], pads = [2, 0, 0, 1]", "strides = [2, 2], dilations = [2, 1]",
+        "strides = [2, 2], auto_pad = \"SAME_UPPER\"", "strides = [4, 4], auto_pad = \"SAME_LOWER\"",
+        "strides = [2, 2], pads = [2, 1, 0, 2], output_padding = [0, 1], group = 2"}) {
+    for (int64_t kernel : {2, 3, 4}) {
+      bool grouped = attrs.ends_with("group = 2");
+      std::string text = transposed("f32[N, 4, H, W]", {4, 3, kernel, kernel + 1}, grouped ? 6 : 3, attrs);
+      EXPECT_EQ(compiled(text).convolutions.size(), 1u) << text;
+      check(text, rules);
+    }
+  }
+  for (const std::string& text :
+       {transposed("f32[N, 4, L]", {4, 3, 5}, 6, "group = 2, strides = [2], pads = [1, 2], dilations = [2]"),
+        transposed("f32[N, 4, L]", {4, 3, 16}, 3, "strides = [8], pads = [4, 4]"),
+        transposed("f32[N, 2, H, W]", {2, 3, 3, 3}, 3, "strides = [2, 1], auto_pad = \"SAME_LOWER\""),
+        transposed("f32[N, 2, D, H, W]", {2, 1, 2, 3, 2}, 1, "strides = [2, 2, 1], pads = [0, 1, 0, 0, 0, 1]")}) {
+    EXPECT_EQ(compiled(text).convolutions.size(), 1u) << text;
+    check(text, rules);
+  }
+  std::string late =
+      "func @main(%x: f32[N, 4, L], %w: f32[4, 3, 5]) -> (y: ?) { %y = conv_transpose(%x, %w) {group = 2, strides = "
+      "[2], pads = [1, 2], dilations = [2]} return %y }";
+  for (const std::string& text :
+       {late, transposed("f32[N, 2, H, W]", {2, 3, 3, 3}, 3, "strides = [2, 2], output_shape = [9, 8]")}) {
+    EXPECT_EQ(compiled(text).convolutions.size(), 0u) << text;
+    check(text, rules);
+  }
+}
+
 TEST(Library, WeightsThatAreNoConstantsGoThroughKernels) {
   check(
       "func @main(%x: f32[N, 4, L], %w: f32[6, 2, K]) -> (y: ?) { %y = conv(%x, %w) {group = 2, pads = [1, 1]} "
@@ -150,6 +188,22 @@ TEST(Library, LayoutsDoNotShow) {
         "%t = transpose(%x) {perm = [0, 2, 3, 1]} %a = exp(%t) %b = transpose(%a) {perm = [0, 3, 1, 2]} %c = conv(%b, "
         "@v) return %c, %a"})
     check(weights + fmt::format("func @main(%x: f32[N, 8, H, W]) -> (y: ?, z: ?) {{ {} }}", body), rules);
+}
+
+TEST(Library, GemmsOfAllFlagsAreProducts) {
+  for (std::string_view flags : {"", "transB = 1", "alpha = 0.5", "alpha = -2.0, beta = 0.25", "beta = 3.0"})
+    for (std::string_view added : {"", ", %r", ", %c", ", %m", ", %s"}) {
+      std::string text =
+          constant("w", flags == "transB = 1" ? Dims{9, 7} : Dims{7, 9}, 1) +
+          fmt::format(
+              "func @main(%x: f32[7, M], %r: f32[9], %c: f32[M, 1], %m: f32[M, 9], %s: f32[]) -> (y: ?) {{ %y "
+              "= gemm(%x, @w{}) {{transA = 1{}{}}} return %y }}",
+              added, flags.empty() ? "" : ", ", flags);
+      program::Program p = compiled(text);
+      EXPECT_EQ(p.products.size(), 1u) << text;
+      EXPECT_LE(count(p, program::Opcode::launch), 1u) << program::disassemble(p);
+      check(text, {.runs = 8, .least_good = 4, .largest = 17});
+    }
 }
 
 TEST(Library, TransposesOfFactorsNeedNoCopy) {

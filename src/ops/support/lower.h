@@ -19,7 +19,9 @@ struct NotLowered {
   std::string reason;
 };
 
-// A matrix product of operands 0 and 1 in f32, for which there are library kernels: result[batch…, m, n].
+// A matrix product of operands 0 and 1, for which there are library kernels: result[batch…, m, n]. In f32, or of bytes
+// in i32: those less their zero points, which operands 2 and 3 are, where they are there; one for all, or one for each
+// row of the first factor and column of the second.
 struct ProductForm {
   // What the axes of an operand or of the result are. Several are taken together, none is an extent of 1.
   struct Matrix {
@@ -34,8 +36,9 @@ struct ProductForm {
   std::optional<size_t> bias = {};  // an operand of n elements that is added to every row
 };
 
-// A convolution of operand 0 [batch, channels, spatial…] with operand 1 [channels, channels / groups, kernel…] and,
-// where it is there, the bias in operand 2, in f32.
+// A convolution of operand 0 [batch, channels, spatial…] with operand 1 [channels, channels / groups, kernel…]. In f32
+// with, where it is there, the bias in operand 2; or of bytes in i32, less their zero points in operands 2 and 3: one
+// for all, or for the weights one for each channel of the result.
 struct ConvolutionForm {
   int64_t groups;
   std::vector<int64_t> strides;

@@ -12,6 +12,9 @@ struct RowAndColumn {
 };
 RowAndColumn row_and_column(const LowerContext& c, size_t a, size_t b, const Index& at);
 
+// The product of operands 0 and 1, neither a scalar, whose leading dims broadcast.
+ir::ProductForm product_form(const LowerContext& c);
+
 // Σ multiply(element of operand a, element of operand b) at an index of their product, whose dims result 0 has.
 using Multiply = std::function<kir::Value(kir::Value, kir::Value)>;
 kir::Value product_element(const LowerContext& c, size_t a, size_t b, const Index& at, DType dtype,
