@@ -72,8 +72,11 @@ class Context::Machine {
         slots_(program_.slots),
         values_(program_.registers.size()),
         workers_(threads) {
-    for (size_t i = 0; i < values_.size(); ++i)
-      if (program_.registers[i].storage == Storage::arena) planned_.push_back(static_cast<Register>(i));
+    for (size_t i = 0; i < values_.size(); ++i) {
+      Storage storage = program_.registers[i].storage;
+      if (storage == Storage::arena) planned_.push_back(static_cast<Register>(i));
+      if (storage == Storage::input || storage == Storage::heap) owning_.push_back(static_cast<Register>(i));
+    }
     bind_constants();
   }
 
@@ -115,8 +118,7 @@ class Context::Machine {
   }
 
   void forget_values() {
-    for (size_t i = 0; i < values_.size(); ++i)
-      if (program_.registers[i].storage != Storage::constant) values_[i] = {};
+    for (Register r : owning_) values_[r] = {};
   }
 
   void bind_inputs(std::span<const HostValue> inputs) {
@@ -519,7 +521,8 @@ class Context::Machine {
   std::vector<int64_t> slots_;
   std::vector<Value> values_;
   std::vector<Register> planned_;
-  std::list<Plan> plans_;  // the latest first
+  std::vector<Register> owning_;  // those that hold a value of the run, which must not outlive it
+  std::list<Plan> plans_;         // the latest first
   std::unique_ptr<std::byte, FreeMemory> arena_;
   int64_t arena_bytes_ = 0;
   Workers workers_;
