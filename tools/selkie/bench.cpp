@@ -10,6 +10,7 @@
 #include "cache_options.h"
 #include "commands.h"
 #include "cpu_run.h"
+#include "dims_option.h"
 #include "inputs.h"
 
 namespace selkie::cli {
@@ -20,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 struct Options {
   std::string model;
   std::vector<std::string> inputs;
+  std::vector<std::string> dims;
   std::string sweep;
   int repeat = 0;
   int threads = 0;
@@ -129,8 +131,8 @@ Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& 
 }
 
 int bench(const Options& options) {
-  CpuModel loaded =
-      load_cpu_model(options.model, {.threads = core_count(), .cache_folder = cache_folder(options.cache)});
+  CpuModel loaded = load_cpu_model(
+      options.model, {.threads = core_count(), .cache_folder = cache_folder(options.cache)}, options.dims);
   CpuRun model(std::move(loaded.built), options.threads);
   Sweep sweep = options.sweep.empty() ? Sweep{.name = {}, .sizes = {0}} : parse_sweep(options.sweep);
   std::vector<std::vector<HostValue>> inputs;
@@ -183,6 +185,7 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("MODEL", options->model, "An ONNX model, text IR (.sk), or a compiled model")->required();
   command->add_option("-i,--input", options->inputs,
                       "As for run; a size may be the name that --sweep sets: ids=random:1xS");
+  add_dims_option(*command, options->dims);
   command->add_option("--sweep", options->sweep, "Sizes to measure at: 'S=8..384:7' or 'S=8,16,100'");
   command->add_option("--repeat", options->repeat, "Runs per shape (default: as many as a second has, at least 5)")
       ->check(CLI::PositiveNumber);
@@ -196,9 +199,9 @@ void add_bench(CLI::App& app, Action& action) {
   command->footer(worker_help);
   command->callback([=, &action] {
     action = [=] {
-      return options->worker
-                 ? bench_worker(options->model, options->seed, options->threads, cache_folder(options->cache))
-                 : bench(*options);
+      return options->worker ? bench_worker(options->model, options->dims, options->seed, options->threads,
+                                            cache_folder(options->cache))
+                             : bench(*options);
     };
   });
 }

@@ -17,8 +17,12 @@ using Clock = std::chrono::steady_clock;
 
 class Worker {
  public:
-  Worker(std::string path, uint64_t seed, int threads, std::string cache_folder)
-      : path_(std::move(path)), random_(seed), threads_(threads), cache_folder_(std::move(cache_folder)) {}
+  Worker(std::string path, std::vector<std::string> dims, uint64_t seed, int threads, std::string cache_folder)
+      : path_(std::move(path)),
+        dims_(std::move(dims)),
+        random_(seed),
+        threads_(threads),
+        cache_folder_(std::move(cache_folder)) {}
 
   std::string answer(const std::string& line) {
     size_t space = std::min(line.find(' '), line.size());
@@ -40,7 +44,7 @@ class Worker {
   }
 
   std::string load() {
-    CpuModel loaded = load_cpu_model(path_, {.threads = core_count(), .cache_folder = cache_folder_});
+    CpuModel loaded = load_cpu_model(path_, {.threads = core_count(), .cache_folder = cache_folder_}, dims_);
     model_ = std::make_unique<CpuRun>(std::move(loaded.built), threads_);
     inputs_.assign(parameters().size(), HostValue());
     return fmt::format(
@@ -96,6 +100,7 @@ class Worker {
   }
 
   std::string path_;
+  std::vector<std::string> dims_;
   std::mt19937_64 random_;
   int threads_;
   std::string cache_folder_;
@@ -105,8 +110,9 @@ class Worker {
 
 }  // namespace
 
-int bench_worker(const std::string& model, uint64_t seed, int threads, const std::string& cache_folder) {
-  Worker worker(model, seed, threads, cache_folder);
+int bench_worker(const std::string& model, const std::vector<std::string>& dims, uint64_t seed, int threads,
+                 const std::string& cache_folder) {
+  Worker worker(model, dims, seed, threads, cache_folder);
   fmt::print("{{}}\n");
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {

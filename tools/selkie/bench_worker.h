@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace selkie::cli {
 
@@ -17,6 +18,7 @@ constexpr const char* worker_help =
     "The first line, before any command, is {}.";
 
 // Serves commands until the end of standard input.
-int bench_worker(const std::string& model, uint64_t seed, int threads, const std::string& cache_folder);
+int bench_worker(const std::string& model, const std::vector<std::string>& dims, uint64_t seed, int threads,
+                 const std::string& cache_folder);
 
 }  // namespace selkie::cli

@@ -11,6 +11,7 @@
 #include "checked_run.h"
 #include "commands.h"
 #include "cpu_run.h"
+#include "dims_option.h"
 #include "inputs.h"
 #include "interp/bind.h"
 #include "interp/interp.h"
@@ -23,6 +24,7 @@ namespace {
 struct Options {
   std::string model;
   std::vector<std::string> inputs;
+  std::vector<std::string> dims;
   std::string output;
   std::string target = "ref";
   uint64_t seed = 0;
@@ -174,12 +176,13 @@ int run(const Options& options) {
   check_target(options.target);
   if (program::is_artifact(options.model)) {
     if (options.facts || options.path) fail("'{}' is compiled: --facts and --path need the model", options.model);
-    CpuModel model = load_cpu_model(options.model, {.check_kernels = options.target == "cpu-checked"});
+    CpuModel model = load_cpu_model(options.model, {.check_kernels = options.target == "cpu-checked"}, options.dims);
     std::shared_ptr<const ir::Module> declared = model.built.declared;
     std::vector<HostValue> inputs = make_inputs(options.inputs, declared->main(), options.seed);
     return report(options, declared->main(), run_compiled(std::move(model), std::move(inputs), options.threads));
   }
   std::shared_ptr<ir::Module> module = load_model(options.model);
+  require_dims(module->main(), options.dims);
   std::vector<HostValue> inputs = make_inputs(options.inputs, module->main(), options.seed);
   interp::bind_inputs(module->main(), inputs);
   analysis::check_inputs(analysis::Rdp(*module), inputs);
@@ -199,6 +202,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("MODEL", options->model, "An ONNX model, text IR (.sk), or a compiled model")->required();
   command->add_option("-i,--input", options->inputs,
                       "NAME=FILE.npy, FILE.pb, random:2x3, zeros:2x3, ones:2x3, value:3 or value:1,2,3");
+  add_dims_option(*command, options->dims);
   command->add_option("-o,--output", options->output, "Folder to write the outputs to, as .npy (or .pb)");
   command
       ->add_option("--target", options->target,
