@@ -164,10 +164,10 @@ class Context::Machine {
           fail("'{}' would need {} bytes", info.name, slots_[info.bytes]);
         lifetimes.push_back({.bytes = slots_[info.bytes], .first = info.first, .last = info.last});
       }
-      constexpr size_t most_plans = 64;
-      if (plans_.size() == most_plans) plans_.pop_back();
+      if (plans_.size() == static_cast<size_t>(most_kept_plans)) plans_.pop_back();
       plans_.push_front({.key = std::move(key), .arena = plan_arena(lifetimes)});
       ++statistics_.plans;
+      statistics_.kept_plans = static_cast<int64_t>(plans_.size());
     } else if (at != plans_.begin()) {
       plans_.splice(plans_.begin(), plans_, at);
     }
