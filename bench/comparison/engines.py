@@ -121,8 +121,8 @@ class Engine:
         return self.ask("load", max(self.limit, 120)) | {"seconds": time.perf_counter() - start}
 
     def set_inputs(self, inputs):
-        for name, value in inputs.items():
-            path = Path(self.folder.name) / f"{name}.npy"
+        for i, (name, value) in enumerate(inputs.items()):
+            path = Path(self.folder.name) / f"input_{i}.npy"  # names of inputs may hold what paths may not
             np.save(path, value)
             self.ask(f"input {name}={path}")
 
