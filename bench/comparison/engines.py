@@ -51,10 +51,10 @@ def selkie_accepts(option):
     return option in subprocess.run([SELKIE, "bench", "--help"], capture_output=True, text=True).stdout
 
 
-def command_of(engine, model, threads):
+def command_of(engine, model, threads, dims):
     if engine == "selkie":
         given = ["--threads", str(threads)] if selkie_accepts("--threads") else []
-        return [SELKIE, "bench", str(model), "--worker", *given]
+        return [SELKIE, "bench", str(model), "--worker", *given, *(f"--dims={dim}" for dim in dims)]
     path = convert_for_mnn(model) if engine == "mnn" else model
     return [sys.executable, str(Path(__file__).with_name("worker.py")), engine, str(path), str(threads)]
 
@@ -76,12 +76,12 @@ def prepare_process(cores):
 class Engine:
     """One engine with one model. It is stopped except while it answers, so that its threads cannot disturb others."""
 
-    def __init__(self, name, model, threads, limit):
+    def __init__(self, name, model, threads, limit, dims=()):
         self.name, self.limit, self.folder = name, limit, tempfile.TemporaryDirectory(prefix="selkie-compare-")
         self.log = open(Path(self.folder.name) / "log", "w+")
         cores = cores_for(threads)
         self.process = subprocess.Popen(
-            command_of(name, model, threads), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
+            command_of(name, model, threads, dims), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
             text=True, bufsize=1, process_group=0, preexec_fn=lambda: prepare_process(cores),
         )  # fmt: skip
         self.greeting = self.answer(60)
@@ -121,8 +121,8 @@ class Engine:
         return self.ask("load", max(self.limit, 120)) | {"seconds": time.perf_counter() - start}
 
     def set_inputs(self, inputs):
-        for name, value in inputs.items():
-            path = Path(self.folder.name) / f"{name}.npy"
+        for i, (name, value) in enumerate(inputs.items()):
+            path = Path(self.folder.name) / f"input_{i}.npy"  # names of inputs may hold what paths may not
             np.save(path, value)
             self.ask(f"input {name}={path}")
 

@@ -6,13 +6,13 @@ import os
 import zoo
 from zoo import full
 
-from . import costs, steady
+from . import correct, costs, pinned, steady
 from .cases import CASES, is_product
 from .engines import ENGINES, ROOT, SELKIE
 from .report import Report, head, progress
 from .worker import PEERS
 
-SECTIONS = ("steady", "matmul", "memory", "newshape", "compile")
+SECTIONS = ("steady", "matmul", "memory", "newshape", "compile", "static", "correct")
 FEW_ROWS = (1, 2, 3, 5, 8, 13, 24, 31, 64, 128, 512)
 
 
@@ -27,10 +27,10 @@ class Settings:
         self.engines = chosen("engine", given.engines, ENGINES)
         self.sections = chosen("section", given.section, SECTIONS)
 
-    def shapes(self, model):
-        """All shapes of a model; in a quick run only some of the many of a matrix product."""
+    def shapes(self, model, few=False):
+        """All shapes of a model; in a quick run, or if `few` suffice, only some of the many of a matrix product."""
         found = CASES[model.id].shapes
-        if not (self.quick and is_product(model.id)):
+        if not ((self.quick or few) and is_product(model.id)):
             return found
         return {name: sizes for name, sizes in found.items() if sizes[0] in FEW_ROWS}
 
@@ -47,12 +47,13 @@ def chosen(kind, names, known):
     return names
 
 
-def chosen_models(names):
+def chosen_models(names, others):
+    """The models of full size whose ids begin with these names; all if none is given. `others` are also known."""
     known = {model.id: model for model in full.MODELS}
     if not names:
         return list(known.values())
     for name in names:
-        if not any(id.startswith(name) for id in known):
+        if not any(id.startswith(name) for id in [*known, *others]):
             raise SystemExit(f"no model {name}; there are: {' '.join(known)}")
     return [model for id, model in known.items() if any(id.startswith(name) for name in names)]
 
@@ -74,7 +75,9 @@ def run(given):
     settings, report = Settings(given), Report()
     if "selkie" in settings.engines and not os.access(SELKIE, os.X_OK):
         raise SystemExit(f"there is no {SELKIE}; ./dev build release selkie kernels_bench makes it")
-    models, paths = exported(chosen_models(given.models.split(",") if given.models else None), report)
+    names = given.models.split(",") if given.models else None
+    small = zoo.models() if "correct" in settings.sections else {}
+    models, paths = exported(chosen_models(names, small), report)
     packages = [PEERS[name].package for name in settings.engines if name in PEERS]
     head(report, {name: importlib.metadata.version(name) for name in packages}, settings.threads)
     nets = [model for model in models if not is_product(model.id)]
@@ -92,6 +95,12 @@ def run(given):
         section("matmul", f"Matrix products, {text}", products, steady.compare, settings.engines, threads)
     section("memory", "Memory", nets, costs.memory, without_torch)
     section("newshape", "New shapes", [m for m in nets if CASES[m.id].new], costs.new_shapes, without_torch)
+    if "static" in settings.sections and "selkie" in settings.engines and models:
+        report.section("Dynamic and pinned, 1 thread")
+        pinned.compare(report, models, paths, settings, 1)
+    if "correct" in settings.sections and "selkie" in settings.engines:
+        report.section("Answers")
+        correct.compare(report, models, paths, names, settings)
     section("compile", "Compile and load", nets, costs.compile_times, without_torch)
     report.finish()
     report.write(given.markdown, given.json)

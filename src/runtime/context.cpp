@@ -73,8 +73,11 @@ class Context::Machine {
         slots_(program_.slots),
         values_(program_.registers.size()),
         workers_(threads) {
-    for (size_t i = 0; i < values_.size(); ++i)
-      if (program_.registers[i].storage == Storage::arena) planned_.push_back(static_cast<Register>(i));
+    for (size_t i = 0; i < values_.size(); ++i) {
+      Storage storage = program_.registers[i].storage;
+      if (storage == Storage::arena) planned_.push_back(static_cast<Register>(i));
+      if (storage == Storage::input || storage == Storage::heap) owning_.push_back(static_cast<Register>(i));
+    }
     bind_constants();
   }
 
@@ -121,8 +124,7 @@ class Context::Machine {
   }
 
   void forget_values() {
-    for (size_t i = 0; i < values_.size(); ++i)
-      if (program_.registers[i].storage != Storage::constant) values_[i] = {};
+    for (Register r : owning_) values_[r] = {};
   }
 
   void bind_inputs(std::span<const HostValue> inputs) {
@@ -168,10 +170,10 @@ class Context::Machine {
           fail("'{}' would need {} bytes", info.name, slots_[info.bytes]);
         lifetimes.push_back({.bytes = slots_[info.bytes], .first = info.first, .last = info.last});
       }
-      constexpr size_t most_plans = 64;
-      if (plans_.size() == most_plans) plans_.pop_back();
+      if (plans_.size() == static_cast<size_t>(most_kept_plans)) plans_.pop_back();
       plans_.push_front({.key = std::move(key), .arena = plan_arena(lifetimes)});
       ++statistics_.plans;
+      statistics_.kept_plans = static_cast<int64_t>(plans_.size());
     } else if (at != plans_.begin()) {
       plans_.splice(plans_.begin(), plans_, at);
     }
@@ -552,7 +554,8 @@ class Context::Machine {
   std::vector<int64_t> slots_;
   std::vector<Value> values_;
   std::vector<Register> planned_;
-  std::list<Plan> plans_;  // the latest first
+  std::vector<Register> owning_;  // those that hold a value of the run, which must not outlive it
+  std::list<Plan> plans_;         // the latest first
   std::unique_ptr<std::byte, FreeMemory> arena_;
   int64_t arena_bytes_ = 0;
   Buffers buffers_;

@@ -37,11 +37,15 @@ struct Executable {
   std::shared_ptr<const void> code;  // keeps the kernels in memory
 };
 
+// A plan of the arena is kept for each of the last sets of sizes.
+inline constexpr int64_t most_kept_plans = 64;
+
 struct Statistics {
   int64_t arena_bytes = 0;
   int64_t launches = 0;
   int64_t host_calls = 0;
   int64_t plans = 0;  // of the arena that were made
+  int64_t kept_plans = 0;
 };
 
 class Context {

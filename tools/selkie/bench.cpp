@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "compile_options.h"
 #include "cpu_run.h"
+#include "dims_option.h"
 #include "inputs.h"
 #include "kernels/roofs.h"
 #include "progress.h"
@@ -22,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 struct Options {
   std::string model;
   std::vector<std::string> inputs;
+  std::vector<std::string> dims;
   std::string sweep;
   int repeat = 0;
   int threads = 0;
@@ -156,7 +158,7 @@ void record(CpuRun& model, const std::vector<std::vector<HostValue>>& inputs, co
 }
 
 int bench(const Options& options) {
-  CpuModel loaded = load_cpu_model(options.model, driver_options(options.compile));
+  CpuModel loaded = load_cpu_model(options.model, driver_options(options.compile), options.dims);
   CpuRun model(std::move(loaded.built), options.threads);
   Sweep sweep = options.sweep.empty() ? Sweep{.name = {}, .sizes = {0}} : parse_sweep(options.sweep);
   std::vector<std::vector<HostValue>> inputs;
@@ -210,6 +212,7 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("MODEL", options->model, "An ONNX model, text IR (.sk), or a compiled model")->required();
   command->add_option("-i,--input", options->inputs,
                       "As for run; a size may be the name that --sweep sets: ids=random:1xS");
+  add_dims_option(*command, options->dims);
   command->add_option("--sweep", options->sweep, "Sizes to measure at: 'S=8..384:7' or 'S=8,16,100'");
   command->add_option("--repeat", options->repeat, "Runs per shape (default: as many as a second has, at least 5)")
       ->check(CLI::PositiveNumber);
@@ -225,9 +228,9 @@ void add_bench(CLI::App& app, Action& action) {
   command->footer(worker_help);
   command->callback([=, &action] {
     action = [=] {
-      return options->worker
-                 ? bench_worker(options->model, options->seed, options->threads, driver_options(options->compile))
-                 : bench(*options);
+      return options->worker ? bench_worker(options->model, options->dims, options->seed, options->threads,
+                                            driver_options(options->compile))
+                             : bench(*options);
     };
   });
 }

@@ -17,8 +17,12 @@ using Clock = std::chrono::steady_clock;
 
 class Worker {
  public:
-  Worker(std::string path, uint64_t seed, int threads, driver::Options options)
-      : path_(std::move(path)), random_(seed), threads_(threads), options_(std::move(options)) {}
+  Worker(std::string path, std::vector<std::string> dims, uint64_t seed, int threads, driver::Options options)
+      : path_(std::move(path)),
+        dims_(std::move(dims)),
+        random_(seed),
+        threads_(threads),
+        options_(std::move(options)) {}
 
   std::string answer(const std::string& line) {
     size_t space = std::min(line.find(' '), line.size());
@@ -40,7 +44,7 @@ class Worker {
   }
 
   std::string load() {
-    CpuModel loaded = load_cpu_model(path_, options_);
+    CpuModel loaded = load_cpu_model(path_, options_, dims_);
     model_ = std::make_unique<CpuRun>(std::move(loaded.built), threads_);
     inputs_.assign(parameters().size(), HostValue());
     return fmt::format(
@@ -96,6 +100,7 @@ class Worker {
   }
 
   std::string path_;
+  std::vector<std::string> dims_;
   std::mt19937_64 random_;
   int threads_;
   driver::Options options_;
@@ -105,8 +110,9 @@ class Worker {
 
 }  // namespace
 
-int bench_worker(const std::string& model, uint64_t seed, int threads, const driver::Options& options) {
-  Worker worker(model, seed, threads, options);
+int bench_worker(const std::string& model, const std::vector<std::string>& dims, uint64_t seed, int threads,
+                 const driver::Options& options) {
+  Worker worker(model, dims, seed, threads, options);
   fmt::print("{{}}\n");
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "driver/build.h"
 
@@ -19,6 +20,7 @@ constexpr const char* worker_help =
     "The first line, before any command, is {}.";
 
 // Serves commands until the end of standard input.
-int bench_worker(const std::string& model, uint64_t seed, int threads, const driver::Options& options);
+int bench_worker(const std::string& model, const std::vector<std::string>& dims, uint64_t seed, int threads,
+                 const driver::Options& options);
 
 }  // namespace selkie::cli

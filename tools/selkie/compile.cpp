@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "compile_options.h"
 #include "cpu_run.h"
+#include "dims_option.h"
 #include "driver/artifact.h"
 #include "program/file.h"
 
@@ -12,6 +13,7 @@ namespace {
 struct Options {
   std::string model;
   std::string output;
+  std::vector<std::string> dims;
   int threads = core_count();
   CompileOptions compile;
   bool json = false;
@@ -21,7 +23,7 @@ int compile(const Options& options) {
   if (program::is_artifact(options.model)) fail("'{}' is compiled already", options.model);
   driver::Options how = driver_options(options.compile);
   how.threads = options.threads;
-  CpuModel model = load_cpu_model(options.model, how);
+  CpuModel model = load_cpu_model(options.model, how, options.dims);
   uint64_t bytes = driver::save(model.built, options.output);
   const program::Program& program = model.built.executable->program;
   if (options.json) {
@@ -49,6 +51,7 @@ void add_compile(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("compile", "Compile a model to a file that run, bench and disasm take");
   command->add_option("MODEL", options->model, "An ONNX model, or text IR (.sk)")->required();
   command->add_option("-o,--output", options->output, "The file to write, by convention NAME.selkie")->required();
+  add_dims_option(*command, options->dims);
   command->add_option("--threads", options->threads, "Threads that compile (default: all cores)")
       ->check(CLI::PositiveNumber);
   add_compile_options(*command, options->compile);
@@ -56,6 +59,7 @@ void add_compile(CLI::App& app, Action& action) {
   command->footer(
       "Examples:\n"
       "  selkie compile model.onnx -o model.selkie\n"
+      "  selkie compile model.onnx --dims S=128 -o model-128.selkie\n"
       "  selkie run model.selkie --input x=random:1x3x224x224");
   command->callback([=, &action] { action = [=] { return compile(*options); }; });
 }

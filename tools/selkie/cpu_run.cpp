@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "commands.h"
+#include "dims_option.h"
 #include "driver/artifact.h"
 #include "interp/bind.h"
 #include "program/file.h"
@@ -35,10 +36,11 @@ CpuModel build_cpu_model(std::shared_ptr<ir::Module> module, const driver::Optio
   return model;
 }
 
-CpuModel load_cpu_model(const std::string& path, const driver::Options& options) {
+CpuModel load_cpu_model(const std::string& path, const driver::Options& options, const std::vector<std::string>& dims) {
   Clock::time_point start = Clock::now();
   if (program::is_artifact(path)) {
     if (options.check_kernels) fail("'{}' is compiled: its kernels cannot be interpreted", path);
+    if (!dims.empty()) fail("'{}' is compiled: --dims comes too late", path);
     CpuModel model{.built = driver::load(path, options.host), .was_compiled = true};
     if (options.compiler.exact && has_inexact_calls(model.built.executable->program))
       fail("'{}' was compiled without --exact", path);
@@ -46,6 +48,7 @@ CpuModel load_cpu_model(const std::string& path, const driver::Options& options)
     return model;
   }
   std::shared_ptr<ir::Module> module = load_model(path);
+  require_dims(module->main(), dims);
   double load_ms = milliseconds_since(start);
   CpuModel model = build_cpu_model(std::move(module), options);
   model.load_ms = load_ms;

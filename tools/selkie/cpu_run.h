@@ -12,7 +12,9 @@ struct CpuModel {
   double load_ms = 0;
   double compile_ms = 0;
 };
-CpuModel load_cpu_model(const std::string& path, const driver::Options& options);
+// `dims` are facts about sizes that are compiled in, as --dims has them.
+CpuModel load_cpu_model(const std::string& path, const driver::Options& options,
+                        const std::vector<std::string>& dims = {});
 CpuModel build_cpu_model(std::shared_ptr<ir::Module> module, const driver::Options& options);
 
 int core_count();

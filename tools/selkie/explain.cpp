@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "compile_options.h"
+#include "dims_option.h"
 #include "driver/report.h"
 
 namespace selkie::cli {
@@ -21,17 +22,6 @@ struct Options {
   bool json = false;
   bool summary = false;
 };
-
-// "N in 1..512", "H % 32 == 0", and "N=4" for a number.
-void add_dims(ir::Function& main, const std::string& text) {
-  std::string fact = text;
-  size_t equals = fact.find('=');
-  bool plain = equals != std::string::npos && equals > 0 &&
-               fact.find_first_of("<>%=", equals + 1) == std::string::npos &&
-               std::string_view("<>!=").find(fact[equals - 1]) == std::string_view::npos;
-  if (plain) fact.insert(equals, "=");
-  main.facts.add(fact, "--dims");
-}
 
 void write(const std::string& path, const std::string& text) {
   if (path == "-") {
@@ -98,7 +88,7 @@ CpuSection cpu_section(const Options& options) {
 
 int explain(const Options& options) {
   auto module = load_model(options.model);
-  for (const std::string& text : options.dims) add_dims(module->main(), text);
+  require_dims(module->main(), options.dims);
   analysis::Rdp rdp(*module);
   analysis::Report report = analysis::report(rdp);
   if (!options.dot.empty()) write(options.dot, analysis::dot(report, rdp));
@@ -123,10 +113,7 @@ void add_explain(CLI::App& app, Action& action) {
       "explain", "Show what is known of a model's shapes before it runs and why, and what it compiles to");
   command->add_option("MODEL", options->model, "An ONNX model, or text IR (.sk)")->required();
   command->add_option("NODE", options->node, "A node or value: show how each of its dims came about");
-  command->add_option(
-      "--dims", options->dims,
-      "A fact about dims: 'N=4' (also the size that figures are told for), 'S in 1..512', 'H % 32 == 0'; may be "
-      "repeated");
+  add_dims_option(*command, options->dims);
   command->add_flag("--summary", options->summary, "Only the summary, without the table of nodes");
   add_compile_options(*command, options->compile);
   command->add_flag("--json", options->json, "Machine-readable output");

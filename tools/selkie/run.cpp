@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "compile_options.h"
 #include "cpu_run.h"
+#include "dims_option.h"
 #include "inputs.h"
 #include "interp/bind.h"
 #include "interp/interp.h"
@@ -23,6 +24,7 @@ namespace {
 struct Options {
   std::string model;
   std::vector<std::string> inputs;
+  std::vector<std::string> dims;
   std::string output;
   std::string target = "cpu";
   uint64_t seed = 0;
@@ -189,12 +191,13 @@ int run(const Options& options) {
   how.host = {.seed = options.seed, .limits = {.loop_trips = options.trip_limit}};
   if (program::is_artifact(options.model)) {
     if (options.target == "ref") fail("'{}' is compiled: --target ref needs the model", options.model);
-    CpuModel model = load_cpu_model(options.model, how);
+    CpuModel model = load_cpu_model(options.model, how, options.dims);
     std::shared_ptr<const ir::Module> declared = model.built.declared;
     std::vector<HostValue> inputs = make_inputs(options.inputs, declared->main(), options.seed);
     return report(options, declared->main(), run_compiled(std::move(model), std::move(inputs), options.threads));
   }
   std::shared_ptr<ir::Module> module = load_model(options.model);
+  require_dims(module->main(), options.dims);
   std::vector<HostValue> inputs = make_inputs(options.inputs, module->main(), options.seed);
   interp::bind_inputs(module->main(), inputs);
   analysis::check_inputs(analysis::Rdp(*module), inputs);
@@ -212,6 +215,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("MODEL", options->model, "An ONNX model, text IR (.sk), or a compiled model")->required();
   command->add_option("-i,--input", options->inputs,
                       "NAME=FILE.npy, FILE.pb, random:2x3, zeros:2x3, ones:2x3, value:3 or value:1,2,3");
+  add_dims_option(*command, options->dims);
   command->add_option("-o,--output", options->output, "Folder to write the outputs to, as .npy (or .pb)");
   command
       ->add_option("--target", options->target,
