@@ -35,11 +35,12 @@ def by_index(values, expected):
 
 
 def by_box(values, expected):
-    """(boxes, scores, features) likewise, without indices: each box is matched with the nearest one."""
+    """(boxes, scores, features) likewise, without indices: each row is matched with the nearest one. Classes may pick the
+    same box, with scores of their own."""
     if [v.shape for v in values] != [e.shape for e in expected] or not len(values[0]):
         return values, expected
-    distances = np.abs(values[0][:, None] - expected[0][None]).max(axis=-1)
-    order = distances.argmin(axis=0)
+    ours, theirs = (np.concatenate([v.reshape(len(v), -1) for v in rows], axis=1) for rows in (values, expected))
+    order = np.abs(ours[:, None] - theirs[None]).sum(axis=-1).argmin(axis=0)
     if len(set(order)) < len(order):
         return values, expected
     return [*(value[order] for value in values), values[1]], [*expected, expected[1]]
