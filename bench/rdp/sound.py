@@ -17,7 +17,7 @@ CACHE = ROOT / ".cache/bench"
 
 def check(binary, model, example, folder):
     """The number of facts that held in one run, or what went wrong."""
-    command = [binary, "run", str(model), "--facts"]
+    command = [binary, "run", str(model), "--target", "ref", "--facts"]
     for name, value in np.load(example, allow_pickle=False).items():
         file = Path(folder) / f"{len(command)}.npy"
         np.save(file, value)

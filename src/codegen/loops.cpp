@@ -4,6 +4,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "sym/facts.h"
+#include "sym/node.h"
 
 namespace selkie::codegen {
 namespace {
@@ -151,9 +153,25 @@ class LoopShaper {
   std::set<ExprId> used_;
 };
 
+// Where a loop's variable runs over an axis that was cut out of a longer one, its quotient is 0 and its remainder is
+// itself: only with those gone are elements seen to lie beside each other.
+void simplify_indices(Kernel& kernel, sym::Context& symbols) {
+  sym::Facts facts(symbols);
+  auto bound = [&](auto& self, const Block& block) -> void {
+    for (const Statement& s : block) {
+      if (is_loop(s)) facts.add_less_equal(s.variable + 1, s.extent, "a loop");
+      self(self, s.body);
+    }
+  };
+  bound(bound, kernel.body);
+  for (kir::Expr& e : kernel.expressions)
+    if (e.integer && e.integer.node()->depth > 0) e.integer = facts.simplify(e.integer);
+}
+
 }  // namespace
 
 Kernel shape_loops(Kernel kernel, sym::Context& symbols) {
+  simplify_indices(kernel, symbols);
   LoopShaper(kernel, symbols).run();
   kir::set_sizes(kernel);
   return kernel;

@@ -21,8 +21,8 @@ bool has_kernel_form(DType dtype) {
 
 bool has_kernel_form(const ir::Type& type) { return type.is_tensor() && type.dims && has_kernel_form(type.dtype); }
 
-// `lower` describes elements; nothing is left to find out about shapes.
-class NoServices final : public ir::ShapeServices {
+// `lower` describes elements; nothing is left to find out about shapes, but some things are left to the run.
+class LowerServices final : public ir::ShapeServices {
  public:
   sym::Expr unknown_dim(size_t, size_t, const ir::Bounds&) override { return no<sym::Expr>(); }
   sym::Expr trips(const ir::Bounds&) override { return no<sym::Expr>(); }
@@ -40,9 +40,13 @@ class NoServices final : public ir::ShapeServices {
   bool is_given(sym::Expr) const override { return no<bool>(); }
   bool visible(sym::Expr) const override { return no<bool>(); }
   ir::Bounds visible_bounds(sym::Expr, size_t) const override { return no<ir::Bounds>(); }
-  void require_equal(sym::Expr, sym::Expr) override { no<int>(); }
+  void require_equal(sym::Expr a, sym::Expr b) override {
+    if (std::ranges::find(checks_, SizeCheck(a, b)) == checks_.end()) checks_.emplace_back(a, b);
+  }
   bool require_less_equal(sym::Expr, sym::Expr, std::string_view) override { return no<bool>(); }
   const ir::SymDims& require_rank(size_t, size_t) override { return *no<const ir::SymDims*>(); }
+
+  const std::vector<SizeCheck>& checks() const { return checks_; }
 
  private:
   template <class T>
@@ -50,6 +54,8 @@ class NoServices final : public ir::ShapeServices {
     CHECK(false, "lower asks what only the analysis tells");
     return T();
   }
+
+  std::vector<SizeCheck> checks_;
 };
 
 }  // namespace
@@ -69,6 +75,7 @@ class Stitcher::Stitching {
   std::optional<StitchedKernel> run_epilogue(const Value& root, const Value& producer, size_t columns);
   StitchedKernel run_copy(const Value& value, const Layout& to);
   std::optional<StitchedKernel> run_part(const Value& root, const Value& part, size_t axis, sym::Expr offset);
+  const std::vector<SizeCheck>& size_checks() const { return services_.checks(); }
 
  private:
   struct Lowered {
@@ -92,12 +99,12 @@ class Stitcher::Stitching {
   const Layout& layout(const Value& value) { return owner_.placement_.layout(value); }
   bool is_inlined(const Value& value) { return value.node != nullptr && inlined_.contains(value.node); }
   bool is_at_root(const Value& value, const Index& at);
-  bool index_checks(std::vector<IndexCheck>& checks);
+  bool find_checks(StitchedKernel& kernel);
 
   Stitcher& owner_;
   const std::set<const Node*>& inlined_;
   kir::Builder builder_;
-  NoServices services_;
+  LowerServices services_;
   std::map<const Node*, Lowered> lowered_;
   std::map<const Value*, uint32_t> buffers_;
   std::vector<const Value*> inputs_;
@@ -296,12 +303,13 @@ void Stitcher::Stitching::nest(const SymDims& dims, const Layout& order, size_t 
 }
 
 // What must be checked before the kernel runs; false if it cannot be.
-bool Stitcher::Stitching::index_checks(std::vector<IndexCheck>& checks) {
+bool Stitcher::Stitching::find_checks(StitchedKernel& kernel) {
+  kernel.size_checks = services_.checks();
   for (const auto& [node, lowered] : lowered_)
     for (const auto& check : lowered.context->index_checks()) {
       const Value* indices = node->operands[check.operand];
       if (is_inlined(*indices)) return false;
-      checks.push_back({.indices = indices, .extent = check.extent, .node = node});
+      kernel.index_checks.push_back({.indices = indices, .extent = check.extent, .node = node});
     }
   return true;
 }
@@ -315,7 +323,7 @@ std::optional<StitchedKernel> Stitcher::Stitching::run(const Value& root, bool v
   bool alone = inlined_.size() == 1;  // then there is no other way
   if (repeats_ && !alone) return std::nullopt;
   StitchedKernel result{.inputs = std::move(inputs_), .vectorised = vectorised};
-  if (!index_checks(result.index_checks)) return std::nullopt;
+  if (!find_checks(result)) return std::nullopt;
   result.reduces_by_lane = builder_.reduces_in_vector_loop();
   result.kernel = shape_loops(builder_.finish(), builder_.symbols());
   return result;
@@ -354,7 +362,7 @@ std::optional<StitchedKernel> Stitcher::Stitching::run_epilogue(const Value& roo
     });
   });
   StitchedKernel result{.inputs = std::move(inputs_)};
-  if (misplaced_ || !builder_.reductions().empty() || !index_checks(result.index_checks)) return std::nullopt;
+  if (misplaced_ || !builder_.reductions().empty() || !find_checks(result)) return std::nullopt;
   result.kernel = builder_.finish();
   return result;
 }
@@ -369,7 +377,7 @@ std::optional<StitchedKernel> Stitcher::Stitching::run_part(const Value& root, c
     builder_.store(output, position(builder_, layout(root), dims_of(root), to), read(part, at));
   });
   StitchedKernel result{.inputs = std::move(inputs_)};
-  if (repeats_ || builder_.reduces_in_vector_loop() || !index_checks(result.index_checks)) return std::nullopt;
+  if (repeats_ || builder_.reduces_in_vector_loop() || !find_checks(result)) return std::nullopt;
   result.kernel = shape_loops(builder_.finish(), builder_.symbols());
   return result;
 }
@@ -422,7 +430,8 @@ NodeForm Stitcher::find_form(const Node& node) {
             .recurrent = context.recurrent(),
             .permutation = context.permutation(),
             .concatenation = context.concatenation(),
-            .reshapes = context.is_view()};
+            .reshapes = context.is_view(),
+            .size_checks = stitching.size_checks()};
   } catch (const ir::NotLowered& refused) {
     return {.refusal = refused.reason};
   }

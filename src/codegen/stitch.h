@@ -19,6 +19,9 @@ struct IndexCheck {
   const ir::Node* node;
 };
 
+// Two sizes that must be equal in the run: operands broadcast only then.
+using SizeCheck = std::pair<sym::Expr, sym::Expr>;
+
 // What `lower` says of a node as a whole.
 struct NodeForm {
   std::string refusal;  // why it has no kernel; empty if it has
@@ -29,6 +32,7 @@ struct NodeForm {
   std::optional<std::vector<int64_t>> permutation = {};  // it moves axes and does nothing else
   std::optional<size_t> concatenation = {};              // it puts its operands one after the other along an axis
   bool reshapes = false;                                 // its result is its first operand under other dims
+  std::vector<SizeCheck> size_checks = {};               // of the library kernel
 };
 
 // Where stored values lie.
@@ -47,6 +51,7 @@ struct StitchedKernel {
   kir::Kernel kernel;  // its buffers: the output, then the inputs
   std::vector<const ir::Value*> inputs;
   std::vector<IndexCheck> index_checks;
+  std::vector<SizeCheck> size_checks;
   bool vectorised = true;        // over elements of the output; else within reductions only
   bool reduces_by_lane = false;  // each lane of a vector makes a reduction of its own
 };

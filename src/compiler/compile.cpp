@@ -310,7 +310,10 @@ void Emitter::emit(const plan::Step& step) {
 // Whether all that the kernel must be told is known by now.
 bool Emitter::is_sized(const codegen::StitchedKernel& kernel) const {
   return std::ranges::all_of(kernel.kernel.sizes, [&](sym::Expr s) { return sizes_.knows(s); }) &&
-         std::ranges::all_of(kernel.index_checks, [&](const auto& check) { return sizes_.knows(check.extent); });
+         std::ranges::all_of(kernel.index_checks, [&](const auto& check) { return sizes_.knows(check.extent); }) &&
+         std::ranges::all_of(kernel.size_checks, [&](const codegen::SizeCheck& check) {
+           return sizes_.knows(check.first) && sizes_.knows(check.second);
+         });
 }
 
 // The same memory seen under other dims needs no kernel.
@@ -339,7 +342,21 @@ uint32_t Emitter::kernel_index(kir::Kernel kernel) {
   return at->second;
 }
 
+// Sizes that an earlier node had checked are not checked again.
+void Emitter::add_size_check(const codegen::SizeCheck& check, const std::string& node) {
+  if (std::ranges::find(made_size_checks_, check) != made_size_checks_.end()) return;
+  made_size_checks_.push_back(check);
+  program().checks.push_back(
+      {.equal = true,
+       .a = slot(check.first),
+       .b = slot(check.second),
+       .text = escaped(fmt::format("{}: dims do not broadcast: one is ", node)) + "{a}, but must be 1 or {b}"});
+  instruction(Opcode::check, static_cast<uint32_t>(program().checks.size() - 1));
+}
+
 uint32_t Emitter::add_launch(Register output, codegen::StitchedKernel stitched, std::string name) {
+  if (name.empty()) name = program().registers[output].name;
+  for (const codegen::SizeCheck& check : stitched.size_checks) add_size_check(check, name);
   program::Launch launch{.kernel = 0, .buffers = {output}, .sizes = {}, .range = {}, .node = std::move(name)};
   for (const codegen::IndexCheck& check : stitched.index_checks) {
     program().index_checks.push_back(

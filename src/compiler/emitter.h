@@ -73,6 +73,8 @@ class Emitter {
   sym::Expr elements(const Value& value);
   uint32_t kernel_index(kir::Kernel kernel);
   // The launch of a kernel that writes `output`.
+  // Sizes that must be equal for a node to run.
+  void add_size_check(const codegen::SizeCheck& check, const std::string& node);
   uint32_t add_launch(Register output, codegen::StitchedKernel kernel, std::string name);
   const ir::SymDims& dims_of(const Value& value) { return *rdp_.known(value).type.dims; }
 
@@ -126,6 +128,7 @@ class Emitter {
   std::set<const Value*> outputs_;
   std::set<const Node*> computable_;
   std::vector<analysis::Check> later_checks_;
+  std::vector<codegen::SizeCheck> made_size_checks_;
   size_t entry_check_count_ = 0;
   std::map<std::string, uint32_t> kernels_by_text_;
   std::vector<program::Instruction> code_;

@@ -20,16 +20,26 @@ const kernels::KernelTable& table() { return kernels::table(kernels::best_isa())
 // Transformed weights that are larger than this would be read from memory, not from a cache, each time.
 constexpr size_t most_winograd_bytes = size_t{1} << 24;
 
-// Whether Winograd's algorithm is an alternative at some sizes: at the given ones, or where they are not known at those
-// of common images.
-bool winograd_may_win(kernels::ConvolutionShape shape, const std::array<std::optional<int64_t>, 3>& output) {
-  if (!kernels::winograd_applies(table(), shape)) return false;
-  if (kernels::winograd_weight_elements(table(), shape) * sizeof(float) > most_winograd_bytes) return false;
+// Weights of this size are kept for one kernel only, if that one wins nearly everywhere.
+constexpr size_t least_single_bytes = size_t{1} << 20;
+
+// Where Winograd's algorithm wins: at the given sizes, or where they are not known at those of common images.
+struct WinogradWins {
+  bool somewhere = false;
+  bool everywhere = true;
+};
+WinogradWins winograd_wins(kernels::ConvolutionShape shape, const std::array<std::optional<int64_t>, 3>& output) {
+  if (!kernels::winograd_applies(table(), shape) ||
+      kernels::winograd_weight_elements(table(), shape) * sizeof(float) > most_winograd_bytes)
+    return {.somewhere = false, .everywhere = false};
+  WinogradWins wins;
   for (int64_t side : {8, 16, 32, 64, 128}) {
     for (size_t i = 1; i < 3; ++i) shape.output[i] = shape.input[i] = output[i].value_or(side);
-    if (kernels::winograd_wins(table(), shape)) return true;
+    bool here = kernels::winograd_wins(table(), shape);
+    wins.somewhere |= here;
+    wins.everywhere &= here;
   }
-  return false;
+  return wins;
 }
 
 // Weights that are brought into another form: what holds them as the model's file has them is given back thereafter.
@@ -81,6 +91,7 @@ size_t Emitter::column_axis(const Node& node) {
 
 void Emitter::emit_library_call(const Node& node, const Value& stored, const std::set<const Node*>& inlined) {
   const codegen::NodeForm& form = stitcher_.form(node);
+  for (const codegen::SizeCheck& check : form.size_checks) add_size_check(check, node.describe());
   if (!form.attention && is_integer_call(node))
     emit_integer(node, stored, inlined);
   else if (form.product)
@@ -150,8 +161,7 @@ std::optional<program::Register> Emitter::packed_factor(const Value& b, const ir
   DType dtype = !half ? DType::f32 : *half == kernels::HalfKind::f16 ? DType::f16 : DType::bf16;
   Tensor packed = packed_.tensor(dtype, {static_cast<int64_t>(kernels::packed_b_elements(table(), *k, *n))});
   if (half)
-    kernels::pack_half(table(), *half, from.data(), row_stride, column_stride, *k, *n,
-                       packed.mutable_data<uint16_t>());
+    kernels::pack_half(table(), *half, from.data(), row_stride, column_stride, *k, *n, packed.mutable_data<uint16_t>());
   else
     kernels::pack_b(table(), from.data(), row_stride, column_stride, *k, *n, packed.mutable_data<float>());
   return constant_register(std::move(packed), b.name);
@@ -197,11 +207,14 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
                           [&](const float* w, float* to) { kernels::pack_depthwise(shape, w, to); });
     return;
   }
-  call.weights = packed(kernels::packed_convolution_elements(table(), shape),
-                        [&](const float* w, float* to) { kernels::pack_convolution(table(), shape, w, to); });
   std::array<std::optional<int64_t>, 3> sizes;
   std::ranges::transform(output, sizes.begin(), [](sym::Expr e) { return e.constant(); });
-  if (!options_.exact && winograd_may_win(shape, sizes))
+  WinogradWins wins =
+      options_.exact ? WinogradWins{.somewhere = false, .everywhere = false} : winograd_wins(shape, sizes);
+  size_t direct = kernels::packed_convolution_elements(table(), shape);
+  if (!wins.everywhere || direct * sizeof(float) < least_single_bytes)
+    call.weights = packed(direct, [&](const float* w, float* to) { kernels::pack_convolution(table(), shape, w, to); });
+  if (wins.somewhere)
     call.winograd = packed(kernels::winograd_weight_elements(table(), shape), [&](const float* w, float* to) {
       kernels::winograd_transform_weights(table(), shape, w, to);
     });
@@ -221,7 +234,6 @@ void Emitter::emit_convolution(const Node& node, const Value& stored, const std:
   const ir::Constant& weights = *node.operands[1]->constant;
   program::Convolution call{.input = register_in(*node.operands[0], codegen::channels_last(input)),
                             .output = 0,
-                            .weights = 0,
                             .input_channels = *input[1].constant(),
                             .output_channels = weights.dims[0],
                             .groups = form.groups,
@@ -279,8 +291,12 @@ void Emitter::emit_attention(const Node& node) {
     ir::SymDims strides = codegen::strides({}, dims, module_.symbols());
     call.mask_strides.fill(slot(0));
     // An axis of size 1 is broadcast; whether it is may be known only in the run.
+    const ir::SymDims& to = dims_of(*node.results[0]);
     for (size_t i = 0; i < dims.size(); ++i) {
       bool is_key = i + 1 == dims.size();
+      sym::Expr full = to[4 - dims.size() + i];
+      if (!is_key && dims[i].constant() != 1 && stitcher_.facts_of(node).prove_equal(dims[i], full) != sym::Truth::yes)
+        add_size_check({dims[i], ops::broadcast_size(dims[i], full)}, node.describe());
       sym::Expr times = is_key ? module_.symbols().constant(1) : sym::min(sym::max(dims[i] - 1, 0), 1);
       call.mask_strides[4 - dims.size() + i] = slot(strides[i] * times);
     }

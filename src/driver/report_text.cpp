@@ -158,9 +158,10 @@ std::string json(const CpuReport& r) {
       R"("epilogues": {}, "views": {}, "sizes": {{{}}}, "intermediate_bytes": {{"model": {}, "after_passes": {}, )"
       R"("stored": {}}}, "code": {{"bytes": {}, "isa": {}, "distinct_kernels": {}}}, "host_calls": [{}], )"
       R"("versions": [{}]}})",
-      r.model_nodes, r.nodes, r.kernels, r.products, r.convolutions, r.integer_products, r.attentions, r.recurrents, r.copies,
-      r.host_calls.size(), r.epilogues, r.views, join(sizes, ", "), json(r.model), json(r.after_passes), json(r.stored),
-      r.image.code.size(), json_quote(r.image.isa), r.distinct_kernels, join(hosts, ", "), join(calls, ", "));
+      r.model_nodes, r.nodes, r.kernels, r.products, r.convolutions, r.integer_products, r.attentions, r.recurrents,
+      r.copies, r.host_calls.size(), r.epilogues, r.views, join(sizes, ", "), json(r.model), json(r.after_passes),
+      json(r.stored), r.image.code.size(), json_quote(r.image.isa), r.distinct_kernels, join(hosts, ", "),
+      join(calls, ", "));
 }
 
 }  // namespace selkie::driver

@@ -91,13 +91,16 @@ class Reader {
       shape.pad[i] = at(call.pads[i]).value_or(0);
     }
     auto version = [&] {
-      return name(kernels::convolution_version(table(), shape, call.depthwise, call.winograd != program::no_register));
+      return name(kernels::convolution_version(table(), shape,
+                                               {.depthwise = call.depthwise,
+                                                .direct = call.weights != program::no_register,
+                                                .winograd = call.winograd != program::no_register}));
     };
     if (known) {
       out.here = fmt::format("{} × {} pixels, batch = {}", shape.output[1], shape.output[2], shape.batch);
       out.chosen = version();
     }
-    if (call.depthwise || call.winograd == program::no_register ||
+    if (call.depthwise || call.winograd == program::no_register || call.weights == program::no_register ||
         std::ranges::all_of(call.output_dims, [&](Slot s) { return is_constant(s); })) {
       out.ranges = {{.first = 0, .last = {}, .version = version()}};
       return out;

@@ -256,9 +256,9 @@ struct Section {
   void (*function)(const Bench&);
 };
 constexpr Section sections[] = {
-    {"roofs", roofs},         {"gemm", gemms},           {"layers", layers},      {"convolution", convolutions},
-    {"stem", stems},          {"depthwise", depthwises}, {"winograd", winograds}, {"attention", attentions},
-    {"recurrent", recurrents}, {"integer", integers}, {"half", halves}};
+    {"roofs", roofs},          {"gemm", gemms},           {"layers", layers},      {"convolution", convolutions},
+    {"stem", stems},           {"depthwise", depthwises}, {"winograd", winograds}, {"attention", attentions},
+    {"recurrent", recurrents}, {"integer", integers},     {"half", halves}};
 
 int run(int count, char** names) {
   Isa isa = best_isa();

@@ -5,10 +5,11 @@
 
 namespace selkie::kernels {
 
-ConvolutionVersion convolution_version(const KernelTable& table, const ConvolutionShape& shape, bool depthwise,
-                                       bool winograd) {
-  if (depthwise) return ConvolutionVersion::depthwise;
-  return winograd && winograd_wins(table, shape) ? ConvolutionVersion::winograd : ConvolutionVersion::direct;
+ConvolutionVersion convolution_version(const KernelTable& table, const ConvolutionShape& shape,
+                                       const PackedFor& kernels) {
+  if (kernels.depthwise) return ConvolutionVersion::depthwise;
+  bool winograd = kernels.winograd && (!kernels.direct || winograd_wins(table, shape));
+  return winograd ? ConvolutionVersion::winograd : ConvolutionVersion::direct;
 }
 
 ProductVersion product_version(const KernelTable& table, const Gemm& gemm) {

@@ -8,9 +8,14 @@
 namespace selkie::kernels {
 
 enum class ConvolutionVersion { direct, depthwise, winograd };
-// Weights are packed for the depthwise kernel, or for the direct one and perhaps for Winograd's as well.
-ConvolutionVersion convolution_version(const KernelTable& table, const ConvolutionShape& shape, bool depthwise,
-                                       bool winograd);
+// The kernels that weights are packed for: the depthwise one, or the direct one, Winograd's or both.
+struct PackedFor {
+  bool depthwise;
+  bool direct;
+  bool winograd;
+};
+ConvolutionVersion convolution_version(const KernelTable& table, const ConvolutionShape& shape,
+                                       const PackedFor& kernels);
 
 struct ProductVersion {
   enum class Factor { packed_before, packed_in_call, in_place };

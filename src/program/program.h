@@ -90,8 +90,8 @@ struct MatrixProduct {
 // height and width; where there are fewer, the leading ones have size 1.
 struct Convolution {
   Register input, output;
-  Register weights;                 // packed for the direct kernel, or for the depthwise one
-  Register winograd = no_register;  // transformed ones, if that kernel is an alternative
+  Register weights = no_register;   // packed for the direct kernel, or for the depthwise one
+  Register winograd = no_register;  // transformed ones, if that kernel is an alternative, or the only one
   Register bias = no_register;
   bool depthwise = false;
   int64_t input_channels, output_channels, groups;

@@ -158,8 +158,10 @@ class Verifier {
   }
 
   void check_convolution(const Convolution& c) const {
-    for (Register r : {c.input, c.output, c.weights}) floats(r);
+    for (Register r : {c.input, c.output}) floats(r);
+    optional_floats(c.weights);
     optional_floats(c.winograd);
+    if (c.weights == no_register && (c.depthwise || c.winograd == no_register)) bad("a convolution has no weights");
     optional_floats(c.bias);
     for (Register r : {c.weights, c.winograd})
       if (r != no_register && info(r).storage != Storage::constant) bad("weights must be a constant");

@@ -56,7 +56,10 @@ void Library::run(kernels::Convolution convolution, bool depthwise, const float*
   int threads = workers_.threads();
   if (convolution.shape.output_pixels() == 0) return;
   using Version = kernels::ConvolutionVersion;
-  Version version = kernels::convolution_version(table_, convolution.shape, depthwise, winograd_weights != nullptr);
+  Version version = kernels::convolution_version(table_, convolution.shape,
+                                                 {.depthwise = depthwise,
+                                                  .direct = convolution.packed_weights != nullptr,
+                                                  .winograd = winograd_weights != nullptr});
   if (version == Version::depthwise) {
     kernels::DepthwisePlan plan = kernels::plan_depthwise(convolution, threads);
     return workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {

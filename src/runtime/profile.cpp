@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "kernels/winograd.h"
+#include "kernels/versions.h"
 
 namespace selkie::runtime {
 
@@ -108,9 +108,16 @@ class Counter {
   }
 
   Work convolution(const program::Convolution& c) const {
-    bool winograd = c.winograd != no_register &&
-                    kernels::winograd_wins(kernels::table(kernels::best_isa()), shape_of(c, slots_));
-    return window_sums(c, c.depthwise ? "depthwise" : winograd ? "winograd" : "convolution",
+    using Version = kernels::ConvolutionVersion;
+    bool winograd =
+        kernels::convolution_version(
+            kernels::table(kernels::best_isa()), shape_of(c, slots_),
+            {.depthwise = c.depthwise, .direct = c.weights != no_register, .winograd = c.winograd != no_register}) ==
+        Version::winograd;
+    return window_sums(c,
+                       c.depthwise ? "depthwise"
+                       : winograd  ? "winograd"
+                                   : "convolution",
                        winograd ? c.winograd : c.weights);
   }
 

@@ -47,6 +47,24 @@ func @main(%x: f32[B, S, 64], %g: f32[64], %b: f32[64]) -> (y: f32[B, S, 64]) {
   EXPECT_EQ(p.launches.size() + p.host_calls.size(), 1u) << program::disassemble(p);
 }
 
+// The last axis stays the last axis under other dims: its elements are read side by side, not one by one.
+TEST(Fusion, RowsSeenThroughAReshapeAreContiguous) {
+  auto module = parse(R"(
+const @dims: i64[2] = {-1, 6625}
+func @main(%x: f32[N, T, 6625], %b: f32[6625]) -> (y: ?) {
+  %s = add(%x, %b)
+  %r = reshape(%s, @dims)
+  %y = softmax(%r)
+  return %y
+})");
+  compiler::Compiled compiled = driver::compile(*module);
+  ASSERT_EQ(compiled.kernels.size(), 1u) << program::disassemble(compiled.program);
+  std::string text = kir::print(compiled.kernels[0]);
+  EXPECT_NE(text.find("v1"), std::string::npos);
+  for (const char* division : {"mod(v1", "floordiv(v1", "floordiv(v2", "mod(v3"})
+    EXPECT_EQ(text.find(division), std::string::npos) << text;
+}
+
 TEST(Fusion, SoftmaxOfScaledMaskedScoresIsOneKernel) {
   program::Program p = compile(R"(
 const @eight: f32[] = {8}

@@ -191,7 +191,9 @@ Number Math::erf(Number x) {
   Number small = multiply_add(x, polynomial(isa_, x * x, f.erf_small), x);
   Number a = at_most(absolute(x), f.erf_most);
   Number q = polynomial(isa_, (a - f.erf_middle) * f.erf_scale, f.erf_large);
-  Number large = 1 - exp(multiply_add(-a, a, q));
+  // What is left of 1 is between 1e-9 and 1: no power of two leaves the format's normal numbers.
+  ExpReduced reduced = reduce_exp(multiply_add(-a, a, q), Number());
+  Number large = 1 - (reduced.remainder + reduced.r + 1) * power_of_two(reduced.n);
   return select(absolute(x) < f.erf_split, small, copy_sign(large, x));
 }
 

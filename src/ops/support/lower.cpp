@@ -11,17 +11,24 @@ DType compute_dtype(DType dtype) {
   return dtype;
 }
 
+sym::Expr broadcast_size(sym::Expr from, sym::Expr to) {
+  sym::Expr is_large = sym::min(sym::max(from - 1, 0), 1);
+  return is_large * to + (1 - is_large) * from;
+}
+
 Index broadcast_index(const LowerContext& c, const SymDims& from, const SymDims& to, const Index& at) {
   Index index;
   size_t shift = to.size() - from.size();
   for (size_t i = 0; i < from.size(); ++i) {
     const kir::Value& here = at[i + shift];
-    if (from[i].constant() == 1)
+    if (from[i].constant() == 1) {
       index.push_back(c.size(c.constant(0)));
-    else if (c.proves_equal(from[i], to[i + shift]))
+    } else if (c.proves_equal(from[i], to[i + shift])) {
       index.push_back(here);
-    else  // 1 or as large as the result: the run tells which
+    } else {  // 1 or as large as the result: the run tells which
+      c.services().require_equal(from[i], broadcast_size(from[i], to[i + shift]));
       index.push_back(here * c.size(sym::min(sym::max(from[i] - 1, 0), 1)));
+    }
   }
   return index;
 }

@@ -8,9 +8,13 @@ void set_batch(const LowerContext& c, const SymDims& dims, const SymDims& batch,
   size_t own = std::min(dims.size() > 2 ? dims.size() - 2 : 0, batch.size());
   matrix.batch.assign(batch.size() - own, {std::nullopt, c.constant(0)});
   for (size_t i = 0; i < own; ++i) {
-    bool same = c.proves_equal(dims[i], batch[batch.size() - own + i]);
+    sym::Expr to = batch[batch.size() - own + i];
+    bool same = dims[i].constant() == 1 || c.proves_equal(dims[i], to);
+    if (!same) c.services().require_equal(dims[i], broadcast_size(dims[i], to));
     // Else 1 or as large as the result: the run tells which.
-    matrix.batch.emplace_back(i, same ? c.constant(1) : sym::min(sym::max(dims[i] - 1, 0), 1));
+    matrix.batch.emplace_back(i, dims[i].constant() == 1 ? c.constant(0)
+                                 : same                  ? c.constant(1)
+                                                         : sym::min(sym::max(dims[i] - 1, 0), 1));
   }
 }
 
