@@ -21,7 +21,7 @@ const kernels::KernelTable& table() { return kernels::table(kernels::best_isa())
 constexpr size_t most_winograd_bytes = size_t{1} << 24;
 
 // Weights of this size are kept for one kernel only, if that one wins nearly everywhere.
-constexpr size_t least_single_bytes = size_t{1} << 20;
+constexpr size_t least_single_bytes = size_t{1} << 18;
 
 // Where Winograd's algorithm wins: at the given sizes, or where they are not known at those of common images.
 struct WinogradWins {

@@ -1,6 +1,10 @@
 #include "driver/build.h"
 
 #include <algorithm>
+#include <cstdlib>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "analysis/rdp.h"
 #include "code_fingerprint.h"
@@ -40,6 +44,13 @@ std::string cache_key(const std::vector<kir::Kernel>& kernels, const codegen::cp
       fmt::format("{}\n{} {} {} {}\n", SELKIE_CODE_FINGERPRINT, isa.name, isa.triple, isa.cpu, isa.features);
   for (const kir::Kernel& kernel : kernels) key += kir::print(kernel);
   return key;
+}
+
+// What analysis and compilation needed is free by now, but not yet the system's.
+void give_back_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace
@@ -97,6 +108,9 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   executable->program = std::move(compiled.program);
   if (!compiled.host_nodes.empty()) built.module = std::move(module);
   built.host_nodes = std::move(compiled.host_nodes);
+  module.reset();
+  compiled = {};
+  give_back_memory();
   return built;
 }
 

@@ -210,9 +210,11 @@ void winograds(const Bench& bench) {
                                 {32, 16},
                                 {16, 32},
                                 {8, 64}}) {
-    ConvolutionShape shape = square(size, channels, channels, 3, 1);
-    convolution(bench, shape);
-    winograd(bench, shape);
+    for (int64_t stride : {1, 2}) {
+      ConvolutionShape shape = square(size * stride, channels, channels, 3, stride);
+      convolution(bench, shape);
+      winograd(bench, shape);
+    }
   }
 }
 

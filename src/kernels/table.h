@@ -82,18 +82,19 @@ enum DepthwiseKind {
   depthwise_kinds
 };
 
-// A 6x6 tile of the input into its 36 points. Channels are at least the lanes of a vector, here and below.
+// A tile of the input into its points: 6x6 of both, or with stride 2 9x9. Channels are at least the lanes of a vector,
+// here and below.
 struct WinogradInputArguments {
-  const float* const* pixels;  // 36, row by row; zeros where the tile is outside the input
+  const float* const* pixels;  // row by row; zeros where the tile is outside the input
   int64_t channels;
-  float* to;  // of point 0
-  int64_t point_stride;
+  float* to;
+  const int64_t* points;  // where each one is, from there
 };
 
-// 36 points into a 4x4 tile of the output, of which rows x columns exist.
+// Points into a 4x4 tile of the output, of which rows x columns exist.
 struct WinogradOutputArguments {
-  const float* from;  // of point 0
-  int64_t point_stride;
+  const float* from;
+  const int64_t* points;
   int64_t channels;
   const float* bias;  // or null
   float* output;      // the tile's first pixel
@@ -174,6 +175,8 @@ struct KernelTable {
   DepthwiseFunction depthwise[depthwise_kinds][most_depthwise_pixels];
   void (*winograd_input)(const WinogradInputArguments&);
   void (*winograd_output)(const WinogradOutputArguments&);
+  void (*strided_winograd_input)(const WinogradInputArguments&);
+  void (*strided_winograd_output)(const WinogradOutputArguments&);
   // to[i] = function(from[i]).
   void (*map)(Function function, const float* from, int64_t count, float* to);
   // to[i] = from[i] * factor.

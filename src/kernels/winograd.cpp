@@ -1,4 +1,4 @@
-// Blocks of tiles go through input transform, 36 products and output transform while they are in cache.
+// Blocks of tiles go through input transform, products and output transform while they are in cache.
 #include "kernels/winograd.h"
 
 #include <cstring>
@@ -11,8 +11,68 @@
 namespace selkie::kernels {
 namespace {
 
-constexpr int64_t points = 36;
+// Weights become so many matrices per side. With stride 2 the last one serves the four points that are inputs as they
+// are, so that its products have four times the rows: sixteen times where that is so in both directions.
+constexpr int64_t matrices_of_side = 6;
+constexpr int64_t matrices = matrices_of_side * matrices_of_side;
 constexpr int64_t tile_outputs = 4;
+
+bool is_strided(const ConvolutionShape& shape) { return shape.stride[1] == 2; }
+// Of the input's pixels, and of points.
+int64_t side_of(const ConvolutionShape& shape) { return is_strided(shape) ? 9 : 6; }
+constexpr int64_t most_points = 81;
+
+// Products with one matrix.
+struct Matrix {
+  int64_t down;
+  int64_t across;
+  int64_t rows;         // of a tile
+  int64_t rows_before;  // of all matrices before this one
+};
+
+class Matrices {
+ public:
+  explicit Matrices(const ConvolutionShape& shape) : strided_(is_strided(shape)), side_(side_of(shape)) {
+    int64_t rows = 0;
+    for (int64_t i = 0; i < matrices; ++i) {
+      Matrix& m = all_[i];
+      m = {.down = i / matrices_of_side, .across = i % matrices_of_side, .rows = 0, .rows_before = rows};
+      m.rows = count(m.down) * count(m.across);
+      rows += m.rows;
+    }
+  }
+
+  const Matrix& operator[](int64_t i) const { return all_[i]; }
+  int64_t side() const { return side_; }
+  int64_t points() const { return side_ * side_; }
+
+  // Matrices lie a cache line more than their size apart, lest powers of two put all of them into the same cache sets.
+  int64_t elements(int64_t most_tiles, int64_t channels) const {
+    return points() * most_tiles * channels + matrices * padding;
+  }
+  int64_t begin(int64_t matrix, int64_t most_tiles, int64_t channels) const {
+    return all_[matrix].rows_before * most_tiles * channels + matrix * padding;
+  }
+  // Where each point of a block's first tile is.
+  void find_points(int64_t most_tiles, int64_t tiles, int64_t channels, int64_t* points) const {
+    for (int64_t down = 0; down < side_; ++down) {
+      for (int64_t across = 0; across < side_; ++across) {
+        int64_t matrix = matrix_of(down) * matrices_of_side + matrix_of(across);
+        int64_t row = (down - matrix_of(down)) * count(matrix_of(across)) + across - matrix_of(across);
+        *points++ = begin(matrix, most_tiles, channels) + row * tiles * channels;
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t padding = 16;
+  int64_t matrix_of(int64_t point) const { return std::min(point, matrices_of_side - 1); }
+  int64_t count(int64_t of_side) const { return strided_ && of_side == matrices_of_side - 1 ? tile_outputs : 1; }
+
+  bool strided_;
+  int64_t side_;
+  Matrix all_[matrices];
+};
 
 struct Tiling {
   int64_t down;
@@ -25,22 +85,20 @@ struct Tiling {
         total(shape.batch * down * across) {}
 };
 
-// Points lie a cache line more than their size apart, lest powers of two put all 36 into the same cache sets.
-int64_t point_stride(int64_t tiles, int64_t channels) { return tiles * channels + 16; }
-
 struct WinogradScratch {
   const float** pointers;
   float* zeros;
-  float* inputs;    // [points][tiles][input channels]
-  float* products;  // [points][tiles][output channels]
+  float* inputs;    // [matrices][rows][tiles][input channels]
+  float* products;  // [matrices][rows][tiles][output channels]
   size_t bytes;
 
   WinogradScratch(const ConvolutionShape& shape, int64_t tiles, void* base) {
     Scratch scratch(base);
-    pointers = scratch.take<const float*>(tiles);
+    Matrices all(shape);
+    pointers = scratch.take<const float*>(tiles * tile_outputs * tile_outputs);
     zeros = scratch.take<float>(shape.input_channels);
-    inputs = scratch.take<float>(points * point_stride(tiles, shape.input_channels));
-    products = scratch.take<float>(points * point_stride(tiles, shape.output_channels));
+    inputs = scratch.take<float>(all.elements(tiles, shape.input_channels));
+    products = scratch.take<float>(all.elements(tiles, shape.output_channels));
     bytes = scratch.used();
   }
 };
@@ -56,10 +114,10 @@ struct TilePlace {
         pixel(tile % tiling.across * tile_outputs) {}
 };
 
-class Block36 {
+class TileBlock {
  public:
-  Block36(const KernelTable& table, const Convolution& convolution, const WinogradPlan& plan,
-          const WinogradScratch& scratch, int64_t task)
+  TileBlock(const KernelTable& table, const Convolution& convolution, const WinogradPlan& plan,
+            const WinogradScratch& scratch, int64_t task)
       : table_(table),
         convolution_(convolution),
         shape_(convolution.shape),
@@ -67,51 +125,63 @@ class Block36 {
         tiling_(convolution.shape),
         begin_(task * plan.tiles_of_task),
         tiles_(std::min(plan.tiles_of_task, tiling_.total - begin_)),
-        input_stride_(point_stride(plan.tiles_of_task, shape_.input_channels)),
-        product_stride_(point_stride(plan.tiles_of_task, shape_.output_channels)) {}
+        most_tiles_(plan.tiles_of_task),
+        matrices_(convolution.shape) {}
 
   void transform_inputs() const {
-    const float* pixels[points];
+    const float* pixels[most_points];
+    int64_t points[most_points];
+    matrices_.find_points(most_tiles_, tiles_, shape_.input_channels, points);
+    auto transform = is_strided(shape_) ? table_.strided_winograd_input : table_.winograd_input;
     for (int64_t tile = 0; tile < tiles_; ++tile) {
       find_pixels(TilePlace(tiling_, begin_ + tile), pixels);
-      table_.winograd_input({.pixels = pixels,
-                             .channels = shape_.input_channels,
-                             .to = scratch_.inputs + tile * shape_.input_channels,
-                             .point_stride = input_stride_});
+      transform({.pixels = pixels,
+                 .channels = shape_.input_channels,
+                 .to = scratch_.inputs + tile * shape_.input_channels,
+                 .points = points});
     }
   }
 
   void multiply() const {
     int64_t depth = shape_.input_channels;
     auto weights = static_cast<int64_t>(packed_b_elements(table_, depth, shape_.output_channels));
-    for (int64_t point = 0; point < points; ++point) {
-      const float* a = scratch_.inputs + point * input_stride_;
-      fill_pointers(table_, tiles_, 1, [&](int64_t r, int64_t) { return a + r * depth; }, scratch_.pointers);
-      multiply_block(table_, {.rows = tiles_,
-                              .pointers = scratch_.pointers,
-                              .depth = depth,
-                              .b = {.base = convolution_.packed_weights + point * weights,
-                                    .panel_stride = depth * table_.tile_columns,
-                                    .depth_stride = table_.tile_columns},
-                              .c = scratch_.products + point * product_stride_,
-                              .c_stride = shape_.output_channels,
-                              .column_begin = 0,
-                              .column_end = shape_.output_channels});
+    for (int64_t i = 0; i < matrices; ++i) {
+      int64_t rows = matrices_[i].rows * tiles_;
+      int64_t step = rows_of_block(table_, rows, depth);
+      for (int64_t row = 0; row < rows; row += step) {
+        const float* a = scratch_.inputs + matrices_.begin(i, most_tiles_, depth) + row * depth;
+        int64_t count = std::min(step, rows - row);
+        fill_pointers(table_, count, 1, [&](int64_t r, int64_t) { return a + r * depth; }, scratch_.pointers);
+        multiply_block(table_, {.rows = count,
+                                .pointers = scratch_.pointers,
+                                .depth = depth,
+                                .b = {.base = convolution_.packed_weights + i * weights,
+                                      .panel_stride = depth * table_.tile_columns,
+                                      .depth_stride = table_.tile_columns},
+                                .c = scratch_.products + matrices_.begin(i, most_tiles_, shape_.output_channels) +
+                                     row * shape_.output_channels,
+                                .c_stride = shape_.output_channels,
+                                .column_begin = 0,
+                                .column_end = shape_.output_channels});
+      }
     }
   }
 
   void transform_outputs() const {
+    int64_t points[most_points];
+    matrices_.find_points(most_tiles_, tiles_, shape_.output_channels, points);
+    auto transform = is_strided(shape_) ? table_.strided_winograd_output : table_.winograd_output;
     for (int64_t tile = 0; tile < tiles_; ++tile) {
       TilePlace place(tiling_, begin_ + tile);
-      table_.winograd_output({.from = scratch_.products + tile * shape_.output_channels,
-                              .point_stride = product_stride_,
-                              .channels = shape_.output_channels,
-                              .bias = convolution_.bias,
-                              .output = convolution_.output + pixel_index(place) * convolution_.output_pixel_stride,
-                              .line_stride = shape_.output[2] * convolution_.output_pixel_stride,
-                              .pixel_stride = convolution_.output_pixel_stride,
-                              .rows = std::min(tile_outputs, shape_.output[1] - place.line),
-                              .columns = std::min(tile_outputs, shape_.output[2] - place.pixel)});
+      transform({.from = scratch_.products + tile * shape_.output_channels,
+                 .points = points,
+                 .channels = shape_.output_channels,
+                 .bias = convolution_.bias,
+                 .output = convolution_.output + pixel_index(place) * convolution_.output_pixel_stride,
+                 .line_stride = shape_.output[2] * convolution_.output_pixel_stride,
+                 .pixel_stride = convolution_.output_pixel_stride,
+                 .rows = std::min(tile_outputs, shape_.output[1] - place.line),
+                 .columns = std::min(tile_outputs, shape_.output[2] - place.pixel)});
     }
   }
 
@@ -138,17 +208,18 @@ class Block36 {
     return (place.image * shape_.output[1] + place.line) * shape_.output[2] + place.pixel;
   }
 
-  void find_pixels(const TilePlace& place, const float* (&pixels)[points]) const {
+  void find_pixels(const TilePlace& place, const float* (&pixels)[most_points]) const {
     const float* image =
         convolution_.input + place.image * shape_.input[1] * shape_.input[2] * convolution_.input_pixel_stride;
-    for (int64_t row = 0; row < 6; ++row) {
-      int64_t line = place.line - shape_.pad[1] + row;
+    int64_t side = matrices_.side();
+    for (int64_t row = 0; row < side; ++row) {
+      int64_t line = place.line * shape_.stride[1] - shape_.pad[1] + row;
       bool inside = line >= 0 && line < shape_.input[1];
-      for (int64_t column = 0; column < 6; ++column) {
-        int64_t pixel = place.pixel - shape_.pad[2] + column;
-        pixels[row * 6 + column] = inside && pixel >= 0 && pixel < shape_.input[2]
-                                       ? image + (line * shape_.input[2] + pixel) * convolution_.input_pixel_stride
-                                       : scratch_.zeros;
+      for (int64_t column = 0; column < side; ++column) {
+        int64_t pixel = place.pixel * shape_.stride[2] - shape_.pad[2] + column;
+        pixels[row * side + column] = inside && pixel >= 0 && pixel < shape_.input[2]
+                                          ? image + (line * shape_.input[2] + pixel) * convolution_.input_pixel_stride
+                                          : scratch_.zeros;
       }
     }
   }
@@ -160,22 +231,33 @@ class Block36 {
   Tiling tiling_;
   int64_t begin_;
   int64_t tiles_;
-  int64_t input_stride_;
-  int64_t product_stride_;
+  int64_t most_tiles_;
+  Matrices matrices_;
 };
 
 // Tiles of one block: its points should stay in the second-level cache, but below a few register tiles of rows the
 // weights are read too often.
 int64_t tiles_of_block(const KernelTable& table, const ConvolutionShape& shape) {
-  int64_t bytes_of_tile = points * 4 * (shape.input_channels + shape.output_channels);
-  int64_t most = std::clamp<int64_t>(cache_sizes().l2 / bytes_of_tile, 4 * table.tile_rows, 16 * table.tile_rows);
+  int64_t bytes_of_tile = Matrices(shape).points() * 4 * (shape.input_channels + shape.output_channels);
+  // With stride 2 most products have more rows than there are tiles.
+  int64_t least = (is_strided(shape) ? 2 : 4) * table.tile_rows;
+  int64_t most = std::clamp<int64_t>(cache_sizes().l2 / bytes_of_tile, least, 16 * table.tile_rows);
   int64_t total = Tiling(shape).total;
   int64_t blocks = std::max<int64_t>(1, ceil_divide(total, most));
   return round_up(ceil_divide(total, blocks), table.tile_rows);
 }
 
 // G g for one column of a 3x3 filter.
-void transform_filter(const double (&g)[3], double (&u)[6]) {
+void transform_filter(bool strided, const double (&g)[3], double (&u)[6]) {
+  if (strided) {
+    u[0] = g[0] / 2;
+    u[1] = -(g[0] + g[2]) / 2;
+    u[2] = -(g[0] - g[2]) / 6;
+    u[3] = (g[0] + 2 * g[2]) / 6;
+    u[4] = g[2];
+    u[5] = g[1];
+    return;
+  }
   u[0] = g[0] / 4;
   u[1] = -(g[0] + g[1] + g[2]) / 6;
   u[2] = -(g[0] - g[1] + g[2]) / 6;
@@ -184,60 +266,63 @@ void transform_filter(const double (&g)[3], double (&u)[6]) {
   u[5] = g[2];
 }
 
-void transform_filter(const float* filter, double (&u)[6][6]) {
+void transform_filter(bool strided, const float* filter, double (&u)[6][6]) {
   double half[6][3];
   for (int column = 0; column < 3; ++column) {
     double transformed[6];
-    transform_filter({filter[column], filter[3 + column], filter[6 + column]}, transformed);
+    transform_filter(strided, {filter[column], filter[3 + column], filter[6 + column]}, transformed);
     for (int row = 0; row < 6; ++row) half[row][column] = transformed[row];
   }
-  for (int row = 0; row < 6; ++row) transform_filter(half[row], u[row]);
+  for (int row = 0; row < 6; ++row) transform_filter(strided, half[row], u[row]);
 }
 
 }  // namespace
 
 bool winograd_applies(const KernelTable& table, const ConvolutionShape& shape) {
-  const std::array<int64_t, 3> ones = {1, 1, 1};
-  return shape.groups == 1 && shape.kernel == std::array<int64_t, 3>{1, 3, 3} && shape.stride == ones &&
-         shape.dilation == ones && shape.input[0] == 1 && shape.output[0] == 1 && shape.pad[0] == 0 &&
-         shape.input_channels >= table.lanes && shape.output_channels >= table.lanes;
+  using Sizes = std::array<int64_t, 3>;
+  bool stride = shape.stride[1] == shape.stride[2] && (shape.stride[1] == 1 || shape.stride[1] == 2);
+  return shape.groups == 1 && shape.kernel == Sizes{1, 3, 3} && stride && shape.dilation == Sizes{1, 1, 1} &&
+         shape.input[0] == 1 && shape.output[0] == 1 && shape.pad[0] == 0 && shape.input_channels >= table.lanes &&
+         shape.output_channels >= table.lanes;
 }
 
 bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape) {
   if (!winograd_applies(table, shape)) return false;
   // Cycles of a core with two multiply-add units; the transforms' were counted on one tile and vector; a weight read
   // from beyond the second-level cache comes at about 4 floats a cycle, from memory at one.
-  constexpr double input_cycles = 130;
-  constexpr double output_cycles = 110;
+  double input_cycles = is_strided(shape) ? 520 : 130;
+  double output_cycles = is_strided(shape) ? 380 : 110;
   constexpr double memory_weights = 4e6;
   auto lanes = static_cast<double>(table.lanes);
   auto channels = static_cast<double>(shape.input_channels);
   auto filters = static_cast<double>(shape.output_channels);
   Tiling tiling(shape);
   auto tiles = static_cast<double>(tiling.total);
-  auto cycles = [&](double rows, double weights, double passes) {
-    double reading = weights / (weights > memory_weights ? 1 : 4) * passes;
-    return std::max(rows * weights / (2 * lanes), reading);
+  double weights = channels * filters;
+  auto cycles = [&](double products, double count, double passes) {
+    double reading = count / (count > memory_weights ? 1 : 4) * passes;
+    return std::max(products / (2 * lanes), reading);
   };
-  double direct = cycles(static_cast<double>(shape.output_pixels()), 9 * channels * filters, 1);
+  double direct = cycles(static_cast<double>(shape.output_pixels()) * 9 * weights, 9 * weights, 1);
   double blocks = static_cast<double>(ceil_divide(tiling.total, std::max<int64_t>(1, tiles_of_block(table, shape))));
   double transforms = tiles * (channels * input_cycles + filters * output_cycles) / lanes;
-  return transforms + cycles(tiles, 36 * channels * filters, blocks) < 0.95 * direct;
+  auto points = static_cast<double>(Matrices(shape).points());
+  return transforms + cycles(tiles * points * weights, matrices * weights, blocks) < 0.95 * direct;
 }
 
 size_t winograd_weight_elements(const KernelTable& table, const ConvolutionShape& shape) {
-  return points * packed_b_elements(table, shape.input_channels, shape.output_channels);
+  return matrices * packed_b_elements(table, shape.input_channels, shape.output_channels);
 }
 
 void winograd_transform_weights(const KernelTable& table, const ConvolutionShape& shape, const float* weights,
                                 float* transformed) {
   size_t elements = packed_b_elements(table, shape.input_channels, shape.output_channels);
-  std::memset(transformed, 0, points * elements * sizeof(float));
+  std::memset(transformed, 0, matrices * elements * sizeof(float));
   int64_t width = table.tile_columns;
   for (int64_t filter = 0; filter < shape.output_channels; ++filter) {
     for (int64_t channel = 0; channel < shape.input_channels; ++channel) {
       double u[6][6];
-      transform_filter(weights + (filter * shape.input_channels + channel) * 9, u);
+      transform_filter(is_strided(shape), weights + (filter * shape.input_channels + channel) * 9, u);
       float* to = transformed + (filter / width * shape.input_channels + channel) * width + filter % width;
       for (auto& row : u)
         for (double value : row) {
@@ -259,7 +344,7 @@ WinogradPlan plan_winograd(const KernelTable& table, const Convolution& convolut
                        .row_step = tiles_of_block(table, shape),
                        .least_rows = table.tile_rows,
                        .column_step = shape.output_channels,
-                       .products = points * shape.input_channels,
+                       .products = Matrices(shape).points() * shape.input_channels,
                        .threads = threads});
   plan.tiles_of_task = cut.rows;
   plan.tasks = ceil_divide(tiles, cut.rows);
@@ -273,7 +358,7 @@ void run_winograd(const KernelTable& table, const Convolution& convolution, cons
   WinogradScratch parts(convolution.shape, plan.tiles_of_task, scratch);
   std::memset(parts.zeros, 0, static_cast<size_t>(convolution.shape.input_channels) * sizeof(float));
   for (int64_t task = task_begin; task < task_end; ++task) {
-    Block36 block(table, convolution, plan, parts, task);
+    TileBlock block(table, convolution, plan, parts, task);
     block.transform_inputs();
     block.multiply();
     block.transform_outputs();

@@ -1,5 +1,6 @@
-// Convolutions of 3x3 with stride 1 by Winograd's F(4x4, 3x3): 36 products for 16 outputs instead of 144. Results
-// differ from the direct sum by about ten times its rounding error.
+// Convolutions of 3x3 by Winograd's F(4x4, 3x3): with stride 1, 36 products for 16 outputs instead of 144; with stride
+// 2,
+// 81. Results differ from the direct sum by about ten times its rounding error.
 #pragma once
 
 #include "kernels/convolution.h"

@@ -80,11 +80,12 @@ void check(const KernelTable& table, const Case& t, Random& random) {
   compare(t, convolution, weights.data(), output, epilogue ? 1 : 0);
 }
 
-Case image(int64_t height, int64_t width, int64_t channels, int64_t filters, int64_t pad) {
+Case image(int64_t height, int64_t width, int64_t channels, int64_t filters, int64_t pad, int64_t stride = 1) {
   Case t{.shape = {.input_channels = channels,
                    .output_channels = filters,
                    .input = {1, height, width},
                    .kernel = {1, 3, 3},
+                   .stride = {1, stride, stride},
                    .pad = {0, pad, pad}}};
   set_output(t.shape, {0, pad, pad});
   return t;
@@ -97,11 +98,18 @@ TEST(Winograd, EverySizeOfImage) {
       for (int64_t width = 0; width <= 13; ++width) check(*table, image(height, width, 17, 21, 1), random);
 }
 
+TEST(Winograd, EverySizeOfImageWithStrideTwo) {
+  Random random(23);
+  for (const KernelTable* table : tested_tables())
+    for (int64_t height = 0; height <= 19; ++height)
+      for (int64_t width = 0; width <= 11; ++width) check(*table, image(height, width, 17, 21, 1, 2), random);
+}
+
 TEST(Winograd, RandomShapes) {
   Random random(22);
   for (int i = 0; i < 120; ++i) {
-    Case t =
-        image(pick(random, 1, 24), pick(random, 1, 24), pick(random, 16, 70), pick(random, 16, 70), pick(random, 0, 3));
+    Case t = image(pick(random, 1, 24), pick(random, 1, 24), pick(random, 16, 70), pick(random, 16, 70),
+                   pick(random, 0, 3), pick(random, 1, 2));
     t.shape.batch = pick(random, 1, 3);
     t.gap = pick(random, 0, 2);
     t.threads = static_cast<int>(pick(random, 1, 4));
@@ -115,8 +123,14 @@ TEST(Winograd, OnlyWhereItApplies) {
   EXPECT_TRUE(winograd_applies(kernels, fits));
   EXPECT_TRUE(winograd_wins(kernels, fits));
   ConvolutionShape strided = fits;
-  strided.stride = {1, 2, 2};
+  strided.stride = {1, 2, 1};
   EXPECT_FALSE(winograd_applies(kernels, strided));
+  strided.stride = {1, 3, 3};
+  EXPECT_FALSE(winograd_applies(kernels, strided));
+  ConvolutionShape by_two = image(80, 80, 128, 128, 1, 2).shape;
+  EXPECT_TRUE(winograd_applies(kernels, by_two));
+  EXPECT_TRUE(winograd_wins(kernels, by_two));
+  EXPECT_FALSE(winograd_wins(kernels, image(14, 14, 512, 512, 1, 2).shape));
   ConvolutionShape dilated = fits;
   dilated.dilation = {1, 2, 2};
   EXPECT_FALSE(winograd_applies(kernels, dilated));
