@@ -28,7 +28,7 @@ std::byte* allocate_memory(size_t bytes) {
 }
 
 struct Slab::Chunk {
-  explicit Chunk(size_t size) : memory(allocate_memory(size)), size(size) {}
+  explicit Chunk(size_t bytes) : memory(allocate_memory(bytes)), size(bytes) {}
   ~Chunk() { std::free(memory); }
   Chunk(const Chunk&) = delete;
   Chunk& operator=(const Chunk&) = delete;

@@ -153,19 +153,41 @@ class LoopShaper {
   std::set<ExprId> used_;
 };
 
-// Where a loop's variable runs over an axis that was cut out of a longer one, its quotient is 0 and its remainder is
-// itself: only with those gone are elements seen to lie beside each other.
-void simplify_indices(Kernel& kernel, sym::Context& symbols) {
-  sym::Facts facts(symbols);
-  auto bound = [&](auto& self, const Block& block) -> void {
-    for (const Statement& s : block) {
-      if (is_loop(s)) facts.add_less_equal(s.variable + 1, s.extent, "a loop");
-      self(self, s.body);
+// A loop's variable, and what holds wherever that variable occurs.
+struct Scope {
+  sym::Expr variable;
+  sym::Facts facts;
+};
+
+// Outer loops come before inner ones. A loop whose facts contradict each other never runs.
+void find_scopes(const Block& block, const sym::Facts& outside, std::vector<Scope>& scopes) {
+  for (const Statement& s : block) {
+    sym::Facts inside = outside;
+    try {
+      if (is_loop(s)) inside.add_less_equal(s.variable + 1, s.extent, "a loop");
+    } catch (const Error&) {
+      continue;
     }
-  };
-  bound(bound, kernel.body);
-  for (kir::Expr& e : kernel.expressions)
-    if (e.integer && e.integer.node()->depth > 0) e.integer = facts.simplify(e.integer);
+    if (is_loop(s)) scopes.push_back({.variable = s.variable, .facts = inside});
+    find_scopes(s.body, inside, scopes);
+  }
+}
+
+// Where a loop's variable runs over an axis that was cut out of a longer one, its quotient is 0 and its remainder is
+// itself: only with those gone are elements seen to lie beside each other. An index may use only what its innermost
+// loop tells: what stands beside a reduction is computed even if the reduction is over nothing.
+void simplify_indices(Kernel& kernel, sym::Context& symbols) {
+  std::vector<Scope> scopes;
+  find_scopes(kernel.body, sym::Facts(symbols), scopes);
+  for (kir::Expr& e : kernel.expressions) {
+    if (!e.integer || e.integer.node()->depth == 0) continue;
+    std::vector<sym::Expr> used;
+    sym::collect_symbols(e.integer, used);
+    auto innermost = std::find_if(scopes.rbegin(), scopes.rend(), [&](const Scope& scope) {
+      return std::ranges::find(used, scope.variable) != used.end();
+    });
+    if (innermost != scopes.rend()) e.integer = innermost->facts.simplify(e.integer);
+  }
 }
 
 }  // namespace
