@@ -20,24 +20,20 @@ struct Format {
   double exp_most;                    // where exp overflows
   double exp_least;                   // where exp is 0
   double tanh_most;                   // where tanh is 1
-  double erf_split;                   // between the two formulas of erf
-  double erf_middle, erf_scale;       // bring the argument of the second one to -1 … 1
-  double erf_most;                    // where erf is 1
   std::span<const double> exp_terms;  // (e^r - 1 - r) / r^2
   std::span<const double> log_terms;
-  std::span<const double> erf_small;  // erf(x) / x - 1, in x^2
-  std::span<const double> erf_large;  // log(erfc(x)) + x^2
 };
 
 constexpr double exp_terms32[] = {0.5, 0.16666576666119928, 0.04166655421298415, 0.008363232883682618,
                                   0.0013926250831497611};
 constexpr double log_terms32[] = {0.66666662693023682, 0.40000972151756287, 0.28498786687850952, 0.24279078841209412};
-constexpr double erf_small32[] = {0.12837916690112966,  -0.37612636384195614, 0.11283738183240191,
-                                  -0.02686189263142087, 0.005207573250432829, -0.000822129017519485,
-                                  8.72240447003739e-05};
-constexpr double erf_large32[] = {-1.5300439683751046,   -0.5690216553109784,     0.14542490270455832,
-                                  -0.045056772566095915, 0.014335541559643152,    -0.004425182566295614,
-                                  0.0012899856669184313, -0.00034315263879772717, 6.200925293784775e-05};
+// erf(x) / x - erf_line32 is the quotient of two polynomials in x^2.
+constexpr double erf_line32 = 0.26;
+constexpr double erf_most32 = 3.925;
+constexpr double erf_above32[] = {0.8683791756629944,      0.06000189483165741,     0.023081528022885323,
+                                  -0.00012330907338764518, -1.7738766473485157e-05, -7.846484550100286e-06};
+constexpr double erf_below32[] = {
+    1.0, 0.502231776714325, 0.11417795717716217, 0.014982221648097038, 0.0011637464631348848, 3.804857260547578e-05};
 constexpr double exp_terms64[] = {0.5,
                                   0.1666666666666667,
                                   0.04166666666666667,
@@ -76,14 +72,8 @@ constexpr Format single{.magic = 0x1.8p23,
                         .exp_most = 89,
                         .exp_least = -104,
                         .tanh_most = 10,
-                        .erf_split = 0.86,
-                        .erf_middle = 2.425,
-                        .erf_scale = 1 / 1.575,
-                        .erf_most = 4,
                         .exp_terms = exp_terms32,
-                        .log_terms = log_terms32,
-                        .erf_small = erf_small32,
-                        .erf_large = erf_large32};
+                        .log_terms = log_terms32};
 constexpr Format twice{.magic = 0x1.8p52,
                        .magic_bits = 0x4338000000000000,
                        .one_bits = 1023,
@@ -95,14 +85,8 @@ constexpr Format twice{.magic = 0x1.8p52,
                        .exp_most = 710,
                        .exp_least = -746,
                        .tanh_most = 22,
-                       .erf_split = 0.92,
-                       .erf_middle = 3.45,
-                       .erf_scale = 1 / 2.55,
-                       .erf_most = 6,
                        .exp_terms = exp_terms64,
-                       .log_terms = log_terms64,
-                       .erf_small = erf_small64,
-                       .erf_large = erf_large64};
+                       .log_terms = log_terms64};
 
 const Format& format(Number x) { return x.bits() == 64 ? twice : single; }
 
@@ -186,15 +170,27 @@ Number Math::sigmoid(Number x) {
   return select(x < 0, e, x.constant(1)) / (e + 1);
 }
 
+// In f32 one quotient serves all x. What it would round away near 1 is in the line that is added to it.
 Number Math::erf(Number x) {
-  const Format& f = format(x);
-  Number small = multiply_add(x, polynomial(isa_, x * x, f.erf_small), x);
-  Number a = at_most(absolute(x), f.erf_most);
-  Number q = polynomial(isa_, (a - f.erf_middle) * f.erf_scale, f.erf_large);
-  // What is left of 1 is between 1e-9 and 1: no power of two leaves the format's normal numbers.
+  if (x.bits() == 64) return erf_of_double(x);
+  Number a = at_least(at_most(x, erf_most32), -erf_most32);
+  Number square = a * a;
+  Number quotient = polynomial(isa_, square, erf_above32) / polynomial(isa_, square, erf_below32);
+  return at_least(at_most(multiply_add(a, quotient, a * erf_line32), 1), -1);
+}
+
+Number Math::erf_of_double(Number x) {
+  constexpr double split = 0.92;
+  constexpr double middle = 3.45;
+  constexpr double scale = 1 / 2.55;  // with the middle, it brings the argument to -1 … 1
+  constexpr double most = 6;          // where erf is 1
+  Number small = multiply_add(x, polynomial(isa_, x * x, erf_small64), x);
+  Number a = at_most(absolute(x), most);
+  Number q = polynomial(isa_, (a - middle) * scale, erf_large64);
+  // What is left of 1 is between 1e-17 and 1: no power of two leaves the format's normal numbers.
   ExpReduced reduced = reduce_exp(multiply_add(-a, a, q), Number());
   Number large = 1 - (reduced.remainder + reduced.r + 1) * power_of_two(reduced.n);
-  return select(absolute(x) < f.erf_split, small, copy_sign(large, x));
+  return select(absolute(x) < split, small, copy_sign(large, x));
 }
 
 // log of a positive f64 to about 2^-66, by 2 atanh(s) with s = f / (2 + f): the first two terms are sums of two.
