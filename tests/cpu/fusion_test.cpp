@@ -1,8 +1,10 @@
 // Fusion and programs: what becomes one kernel, what must not, and what a program refuses.
 #include <gtest/gtest.h>
 
+#include "codegen/loops.h"
 #include "driver/build.h"
 #include "ir/parse.h"
+#include "kir/interpret.h"
 #include "ops/registry.h"
 
 namespace selkie::tests {
@@ -63,6 +65,30 @@ func @main(%x: f32[N, T, 6625], %b: f32[6625]) -> (y: ?) {
   EXPECT_NE(text.find("v1"), std::string::npos);
   for (const char* division : {"mod(v1", "floordiv(v1", "floordiv(v2", "mod(v3"})
     EXPECT_EQ(text.find(division), std::string::npos) << text;
+}
+
+// That the elements of a row are there is known inside the loop over them only: a row without any has a sum, too.
+TEST(Fusion, WhatALoopTellsHoldsInsideIt) {
+  sym::Context symbols;
+  kir::Kernel kernel = codegen::shape_loops(kir::parse(symbols, R"(kernel @k(out c: i64[M], a: i64[M*N]) sizes(M, N) {
+    serial i < M {
+      local sum: i64 = i64 0
+      serial j < N { sum add= a[N*i + mod(j, N)] }
+      serial never < 0 { sum add= a[never] }
+      c[i] = add(sum, [max(N, 1) + i])
+    } })"),
+                                            symbols);
+  std::string text = kir::print(kernel);
+  EXPECT_EQ(text.find("mod"), std::string::npos) << text;
+  for (int64_t n : {0, 2}) {
+    std::vector<int64_t> a(static_cast<size_t>(3 * n), 10);
+    std::vector<int64_t> c(3);
+    kir::BufferView buffers[] = {{.data = c.data(), .count = 3}, {.data = a.data(), .count = 3 * n}};
+    int64_t sizes[] = {3, n};
+    int64_t rows[] = {0, 3};
+    kir::interpret(kernel, buffers, sizes, rows);
+    EXPECT_EQ(c, n == 0 ? (std::vector<int64_t>{1, 2, 3}) : (std::vector<int64_t>{22, 23, 24})) << text;
+  }
 }
 
 TEST(Fusion, SoftmaxOfScaledMaskedScoresIsOneKernel) {
