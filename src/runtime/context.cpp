@@ -178,15 +178,24 @@ class Context::Machine {
       plans_.splice(plans_.begin(), plans_, at);
     }
     const ArenaPlan& plan = plans_.front().arena;
-    if (plan.bytes > arena_bytes_) {
-      arena_.reset();
-      arena_bytes_ = 0;
-      arena_.reset(allocate_memory(static_cast<size_t>(plan.bytes)));
-      if (!arena_) fail("{} bytes for intermediate results cannot be had", plan.bytes);
-      arena_bytes_ = plan.bytes;
-    }
+    if (plan.bytes > arena_bytes_) grow_arena(plan.bytes);
     statistics_.arena_bytes = plan.bytes;
     for (size_t i = 0; i < planned_.size(); ++i) values_[planned_[i]].data = arena_.get() + plan.offsets[i];
+  }
+
+  // Addresses for more than is needed now: memory is there once it is written, and a larger run then pays for the
+  // difference only.
+  void grow_arena(int64_t bytes) {
+    constexpr int64_t most_more = int64_t{4} << 30;
+    arena_.reset();
+    arena_bytes_ = 0;
+    for (int64_t size : {bytes + std::min(3 * bytes, most_more), bytes}) {
+      arena_.reset(allocate_memory(static_cast<size_t>(size)));
+      if (!arena_) continue;
+      arena_bytes_ = size;
+      return;
+    }
+    fail("{} bytes for intermediate results cannot be had", bytes);
   }
 
   void execute(const Instruction& i) {
