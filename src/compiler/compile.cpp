@@ -452,13 +452,13 @@ void Emitter::for_each_register(const Instruction& in, Function fn) {
       return all(program().launches[in.a].buffers);
     case Opcode::product: {
       const program::MatrixProduct& p = program().products[in.a];
-      all({p.a.value, p.b.value, p.c.value, p.bias});
+      all({p.a.value, p.b.value, p.c.value, p.bias, p.finish.addend});
       if (p.epilogue) all(program().launches[*p.epilogue].buffers);
       return;
     }
     case Opcode::convolution: {
       const program::Convolution& c = program().convolutions[in.a];
-      all({c.input, c.output, c.weights, c.winograd, c.bias});
+      all({c.input, c.output, c.weights, c.winograd, c.bias, c.finish.addend});
       if (c.epilogue) all(program().launches[*c.epilogue].buffers);
       return;
     }

@@ -86,9 +86,17 @@ class Emitter {
   // Says where the results go and what is done with them there.
   struct Destination {
     Register output;
-    std::optional<uint32_t> epilogue;
+    std::optional<uint32_t> epilogue = {};
+    program::Finish finish = {};
   };
-  Destination destination(const Node& node, const Value& stored, const std::set<const Node*>& inlined);
+  // What the kernel can do as it stores its results.
+  struct Finishes {
+    bool adds;
+    bool clamps;
+  };
+  Destination destination(const Node& node, const Value& stored, const std::set<const Node*>& inlined,
+                          Finishes finishes);
+  std::optional<program::Finish> finish_of(const codegen::StitchedKernel& epilogue, Finishes finishes);
   // The memory that a library kernel writes, which its epilogue turns into what is stored.
   Register producer_register(const Value& produced, const Value& stored, Register output);
   // A factor of a product as its layout has it, or copied if no strides describe that.

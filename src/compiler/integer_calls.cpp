@@ -44,7 +44,7 @@ void Emitter::emit_integer(const Node& node, const Value& stored, const std::set
   program::IntegerProduct call = stitcher_.form(node).product ? integer_product(node) : integer_convolution(node);
   if (const Value* zero = operand(node, 2)) call.zero = register_in(*zero, {});
   call.weights = packed_bytes(node, call);
-  Destination to = destination(node, stored, inlined);
+  Destination to = destination(node, stored, inlined, {.adds = false, .clamps = false});
   call.output = to.output;
   call.epilogue = to.epilogue;
   program().integer_products.push_back(std::move(call));

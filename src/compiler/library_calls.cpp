@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/mapped_file.h"
+#include "codegen/finish.h"
 #include "compiler/emitter.h"
 #include "compiler/layouts.h"
 #include "kernels/depthwise.h"
@@ -103,14 +104,24 @@ void Emitter::emit_library_call(const Node& node, const Value& stored, const std
   bind_symbols(stored, registers_.at(&stored), false);
 }
 
-Emitter::Destination Emitter::destination(const Node& node, const Value& stored, const std::set<const Node*>& inlined) {
-  if (inlined.size() == 1) return {.output = new_stored(stored), .epilogue = {}};
+Emitter::Destination Emitter::destination(const Node& node, const Value& stored, const std::set<const Node*>& inlined,
+                                          Finishes finishes) {
+  if (inlined.size() == 1) return {.output = new_stored(stored)};
   const Value& produced = *node.results[0];
   auto epilogue = stitcher_.stitch_epilogue(stored, inlined, produced, column_axis(node));
   CHECK(epilogue && is_sized(*epilogue), "{} has no epilogue any more", node.describe());
   Register output = new_stored(stored);
+  if (auto finish = finish_of(*epilogue, finishes)) return {.output = output, .finish = *finish};
   Register written = producer_register(produced, stored, output);
   return {.output = written, .epilogue = add_launch(output, std::move(*epilogue), stored.node->source)};
+}
+
+std::optional<program::Finish> Emitter::finish_of(const codegen::StitchedKernel& epilogue, Finishes finishes) {
+  if (!finishes.clamps || !epilogue.index_checks.empty() || !epilogue.size_checks.empty()) return std::nullopt;
+  std::optional<codegen::Finish> found = codegen::find_finish(epilogue.kernel);
+  if (!found || (found->addend && !finishes.adds)) return std::nullopt;
+  Register addend = found->addend ? register_of(*epilogue.inputs.at(*found->addend - 1)) : program::no_register;
+  return program::Finish{.addend = addend, .low = found->low, .high = found->high};
 }
 
 // Elements of one size are turned into others where they are.
@@ -179,7 +190,9 @@ void Emitter::emit_product(const Node& node, const Value& stored, const std::set
   }
   if (form.bias) product.bias = register_of(*node.operands[*form.bias]);
   for (sym::Expr extent : form.batch) product.batch.push_back(slot(extent));
-  Destination to = destination(node, stored, inlined);
+  bool is_f32 = program().registers[product.b.value].dtype == DType::f32;
+  Destination to = destination(node, stored, inlined, {.adds = is_f32, .clamps = is_f32});
+  product.finish = to.finish;
   const Value& result = *node.results[0];
   product.c = strided(to.output, stitcher_.placement().layout(result), dims_of(result), form.c);
   product.epilogue = to.epilogue;
@@ -247,8 +260,9 @@ void Emitter::emit_convolution(const Node& node, const Value& stored, const std:
                             .node = node.source};
   pack_weights(weights, spatial<sym::Expr>(output, 2, module_.symbols().constant(1)), node.operands[1]->name, call);
   if (node.operands.size() > 2 && node.operands[2] != nullptr) call.bias = register_of(*node.operands[2]);
-  Destination to = destination(node, stored, inlined);
+  Destination to = destination(node, stored, inlined, {.adds = !call.depthwise, .clamps = true});
   call.output = to.output;
+  call.finish = to.finish;
   call.epilogue = to.epilogue;
   program().convolutions.push_back(std::move(call));
   instruction(Opcode::convolution, static_cast<uint32_t>(program().convolutions.size() - 1));

@@ -115,7 +115,10 @@ void count_instructions(const compiler::Compiled& compiled, CpuReport& report) {
   report.nodes = compiled.nodes;
   report.kernels = launches - compiled.copies;
   report.copies = compiled.copies;
-  report.epilogues = program.launches.size() - launches;
+  auto is_finished = [](const auto& call) { return call.finish != program::Finish{}; };
+  auto finished =
+      std::ranges::count_if(program.products, is_finished) + std::ranges::count_if(program.convolutions, is_finished);
+  report.epilogues = program.launches.size() - launches + static_cast<size_t>(finished);
   report.views =
       static_cast<size_t>(std::ranges::count(program.registers, Storage::view, &program::RegisterInfo::storage));
   report.products = program.products.size();

@@ -27,7 +27,6 @@ struct AttentionScratch {
   float* maxima;
   float* sums;
   const float** query_rows;
-  const float** score_rows;
   float* key_panels;
   float* value_panels;
   float* added;  // a mask's row whose elements are no neighbours
@@ -46,7 +45,6 @@ struct AttentionScratch {
     maxima = scratch.take<float>(rows);
     sums = scratch.take<float>(rows);
     query_rows = scratch.take<const float*>(plan.rows_of_scores);
-    score_rows = scratch.take<const float*>(plan.rows_of_scores);
     key_panels = scratch.take<float>(plan.direct ? 0 : score_stride * attention.depth);
     value_panels = scratch.take<float>(plan.direct ? 0 : plan.keys_of_block * output_stride);
     added = scratch.take<float>(plan.keys_of_block);
@@ -212,10 +210,10 @@ class RowBlock {
     int64_t seen = seen_by(begin, end);
     int64_t width = table_.tile_columns;
     scores_begin_ = begin;
-    fill_pointers(
-        table_, end - begin, 1, [&](int64_t row, int64_t) { return query_row(begin + row); }, scratch_.query_rows);
-    fill_pointers(
-        table_, end - begin, 1, [&](int64_t row, int64_t) { return scores(begin + row); }, scratch_.score_rows);
+    bool one_head = head(begin) == head(end - 1);
+    if (!one_head)
+      fill_pointers(
+          table_, end - begin, 1, [&](int64_t row, int64_t) { return query_row(begin + row); }, scratch_.query_rows);
     Panels keys_packed{.base = scratch_.key_panels, .panel_stride = attention_.depth * width, .depth_stride = width};
     Panels values{.base = scratch_.value_panels, .panel_stride = keys * width, .depth_stride = width};
     if (reads_values_in_place())
@@ -226,6 +224,8 @@ class RowBlock {
     keys = std::clamp<int64_t>(seen - key, 0, keys);
     multiply_block(table_, {.rows = end - begin,
                             .pointers = scratch_.query_rows,
+                            .a = one_head ? query_row(begin) : nullptr,
+                            .a_stride = attention_.query_strides.row,
                             .depth = attention_.depth,
                             .b = keys_packed,
                             .c = scratch_.scores,
@@ -233,7 +233,8 @@ class RowBlock {
                             .column_end = round_up(keys, width)});
     for (int64_t row = begin; row < end; ++row) soften(row, key, std::min(keys, seen_keys(row) - key), keys);
     multiply_block(table_, {.rows = end - begin,
-                            .pointers = scratch_.score_rows,
+                            .a = scores(begin),
+                            .a_stride = scratch_.score_stride,
                             .depth = keys,
                             .b = values,
                             .c = complete_ ? output_row(begin) : sums(begin),

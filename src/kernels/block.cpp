@@ -1,6 +1,9 @@
 // The loop nest around the register tiles.
 #include "kernels/block.h"
 
+#include <cstring>
+#include <numeric>
+
 namespace selkie::kernels {
 namespace {
 
@@ -27,8 +30,9 @@ class DepthParts {
   DepthParts(int64_t most, int64_t taps, int64_t depth) : taps_(taps), depth_(depth) {
     int64_t pieces = std::max<int64_t>(1, ceil_divide(depth, most));
     piece_ = ceil_divide(depth, pieces);
-    int64_t groups = pieces > 1 ? taps : std::max<int64_t>(1, ceil_divide(taps * depth, most));
-    group_ = std::max<int64_t>(1, ceil_divide(taps, std::max<int64_t>(1, groups)));
+    int64_t together = pieces > 1 ? 1 : most / std::max<int64_t>(1, depth);
+    int64_t groups = std::max<int64_t>(1, ceil_divide(taps, together));
+    group_ = std::max<int64_t>(1, ceil_divide(taps, groups));
     pieces_ = piece_ > 0 ? ceil_divide(depth, piece_) : 1;
   }
   int64_t count() const { return ceil_divide(std::max<int64_t>(1, taps_), group_) * pieces_; }
@@ -55,44 +59,134 @@ int64_t epilogue_columns(const KernelTable& table, const Block& block) {
   return round_up(std::max<int64_t>(fitting, 64), table.tile_columns);
 }
 
-void multiply_panel(const KernelTable& table, const Block& block, const RowTiles& tiles, const DepthPart& part,
-                    bool first, int64_t column, const float* panel, const float* next) {
+// A part of a where the tiles read it: rows the same distance apart, or pointers to them.
+struct Rows {
+  const float* first;  // null: pointers
+  int64_t stride;
+  DepthPart part;
+};
+
+// Floats from one copied row to the next: not a power of two, lest rows share sets of the cache.
+int64_t copied_stride(int64_t products) {
+  constexpr int64_t line = 16;
+  int64_t lines = round_up(products, line);
+  return lines % (16 * line) == 0 ? lines + line : lines;
+}
+
+Rows copy_rows(const Block& block, const RowTiles& tiles, const DepthPart& part) {
+  int64_t products = part.taps * part.depth;
+  int64_t stride = copied_stride(products);
+  size_t bytes = static_cast<size_t>(part.depth) * sizeof(float);
+  float* to = block.copies;
+  if (block.a) {
+    for (int64_t r = 0; r < block.rows; ++r, to += stride)
+      std::memcpy(to, block.a + r * block.a_stride + part.begin, bytes);
+  } else {
+    const float* const* pointers = block.pointers;
+    for (int64_t tile = 0; tile < tiles.count; ++tile) {
+      int64_t rows = tiles.rows_of(tile);
+      for (int64_t tap = 0; tap < part.taps; ++tap)
+        for (int64_t r = 0; r < rows; ++r)
+          std::memcpy(to + r * stride + tap * part.depth, pointers[(part.tap_begin + tap) * rows + r] + part.begin,
+                      bytes);
+      pointers += rows * block.taps;
+      to += rows * stride;
+    }
+  }
+  return {.first = block.copies,
+          .stride = stride,
+          .part = {.tap_begin = part.tap_begin, .taps = 1, .begin = part.begin, .depth = products}};
+}
+
+// Where the products of a part begin in a panel.
+int64_t panel_offset(const Block& block, const DepthPart& part) { return part.tap_begin * block.depth + part.begin; }
+
+struct PanelPlace {
+  int64_t column;
+  const float* panel;
+  const float* next;
+};
+
+// The panel that comes next. One tile reads a panel once, from where it is: there, what is a little ahead.
+void fetch_panel(const KernelTable& table, const RowTiles& tiles, const float* next, TileArguments& arguments) {
+  constexpr int64_t near = 1536;
+  int64_t bytes_of_depth = static_cast<int64_t>(sizeof(float)) * table.tile_columns;
+  arguments.ahead =
+      tiles.count == 1 ? reinterpret_cast<const char*>(arguments.b) + near : reinterpret_cast<const char*>(next);
+  arguments.ahead_step = ceil_divide(bytes_of_depth, tiles.count);
+}
+
+// Rows of a that lie side by side: those of the next tile.
+void fetch_rows(int64_t rows, TileArguments& arguments) {
+  arguments.ahead = reinterpret_cast<const char*>(arguments.a + rows * arguments.a_stride);
+  arguments.ahead_step = static_cast<int64_t>(sizeof(float)) * rows;
+}
+
+void multiply_panel(const KernelTable& table, const Block& block, const RowTiles& tiles, const Rows& rows_of_a,
+                    bool first, bool last, const PanelPlace& place) {
+  const DepthPart& part = rows_of_a.part;
+  int64_t column = place.column;
+  const float* panel = place.panel;
   bool packed = block.b.depth_stride == table.tile_columns;
   int64_t columns = std::min<int64_t>(table.tile_columns, block.column_end - column);
   bool partial = block.b.partial && columns < table.tile_columns;
   int64_t depth_stride = partial ? table.tile_columns : block.b.depth_stride;
   if (partial) panel = block.b.partial;
+  const Finish& finish = block.finish;
   TileArguments arguments{.tiles = 0,
                           .rows = block.pointers,
                           .row_step = 0,
-                          .a_offset = part.begin,
+                          .a = rows_of_a.first,
+                          .a_stride = rows_of_a.stride,
+                          .a_offset = rows_of_a.first ? 0 : part.begin,
                           .taps = part.taps,
                           .depth = part.depth,
-                          .b = panel + (part.tap_begin * block.depth + part.begin) * depth_stride,
+                          .b = panel + panel_offset(block, part) * depth_stride,
                           .b_stride = depth_stride,
                           .c = block.c + column,
                           .c_stride = block.c_stride,
                           .columns = columns,
                           .bias = first && block.bias ? block.bias + column : nullptr,
+                          .addend = first && finish.addend ? finish.addend + column : nullptr,
                           .accumulate = !first || block.accumulate,
-                          .ahead = reinterpret_cast<const char*>(next),
-                          .ahead_step = packed ? ceil_divide(4 * table.tile_columns, tiles.count) : 0};
-  const TileFunction* functions = table.tiles[columns > table.lanes ? 1 : 0];
-  // One tile reads the panel once, from where it is: what is fetched is a little ahead of it.
-  constexpr int64_t near = 1536;
-  if (tiles.count == 1) arguments.ahead = reinterpret_cast<const char*>(arguments.b) + near;
+                          .clamps = last && finish.clamps(),
+                          .low = finish.low,
+                          .high = finish.high,
+                          .ahead = nullptr,
+                          .ahead_step = 0};
+  size_t vectors = columns > table.lanes ? 1 : 0;
+  constexpr int64_t few = 4;
+  const TileFunction* functions = !rows_of_a.first    ? table.tiles[vectors]
+                                  : tiles.count < few ? table.few_even_tiles[vectors]
+                                                      : table.even_tiles[vectors];
+  if (packed) fetch_panel(table, tiles, place.next, arguments);
+  // The first panel is the first to read a: what is fetched are the rows of the next tile.
+  bool fetches_rows = block.fetches_rows && tiles.count > 1 && column == block.column_begin && rows_of_a.first &&
+                      !block.copies && rows_of_a.stride == part.depth;
   const float* const* pointers = block.pointers;
   auto run = [&](int64_t count, int64_t rows) {
     arguments.tiles = count;
-    arguments.rows = pointers + part.tap_begin * rows;
+    if (!rows_of_a.first) arguments.rows = pointers + part.tap_begin * rows;
+    if (fetches_rows) fetch_rows(rows, arguments);
     arguments.row_step = rows * block.taps;
     if (count) functions[rows - 1](arguments);
-    arguments.c += count * rows * block.c_stride;
+    int64_t done = count * rows;
+    arguments.c += done * block.c_stride;
+    if (arguments.addend) arguments.addend += done * block.c_stride;
+    if (arguments.a) arguments.a += done * arguments.a_stride;
     arguments.ahead += count * arguments.ahead_step * part.taps * part.depth;
-    pointers += count * rows * block.taps;
+    pointers += done * block.taps;
   };
   run(tiles.extra, tiles.rows + 1);
   run(tiles.count - tiles.extra, tiles.rows);
+}
+
+void clamp_row(const Finish& finish, int64_t begin, int64_t end, float* c) {
+  if (!finish.clamps()) return;
+  for (int64_t j = begin; j < end; ++j) {
+    float x = c[j] < finish.low ? finish.low : c[j];
+    c[j] = x > finish.high ? finish.high : x;
+  }
 }
 
 // Multiplies the panels at once if the row kernel does that, and gives the column after them.
@@ -104,13 +198,15 @@ int64_t multiply_row(const KernelTable& table, const Block& block, const float* 
                                 .accumulate = block.accumulate,
                                 .partial_panel = block.b.partial != nullptr}))
     return begin;
-  table.multiply_row({.row = block.pointers[0],
+  table.multiply_row({.row = block.a ? block.a : block.pointers[0],
                       .depth = block.depth,
                       .panels = panels,
                       .panel_stride = block.b.panel_stride,
                       .columns = end - begin,
                       .c = block.c + begin,
-                      .bias = block.bias ? block.bias + begin : nullptr});
+                      .bias = block.bias ? block.bias + begin : nullptr,
+                      .addend = block.finish.addend ? block.finish.addend + begin : nullptr});
+  clamp_row(block.finish, begin, end, block.c);
   return end;
 }
 
@@ -129,22 +225,25 @@ void multiply_block(const KernelTable& table, const Block& block) {
   RowTiles tiles(table, block.rows);
   const float* first_panel =
       block.b.base + (block.column_begin - block.b.first_column) / table.tile_columns * block.b.panel_stride;
-  auto begin_of = [&](const DepthPart& part) {
-    return (part.tap_begin * block.depth + part.begin) * block.b.depth_stride;
-  };
+  auto begin_of = [&](const DepthPart& part) { return panel_offset(block, part) * block.b.depth_stride; };
   for (int64_t index = 0; index < count; ++index) {
     DepthPart part = parts.at(index);
+    Rows rows = block.copies && tiles.count > 1
+                    ? copy_rows(block, tiles, part)
+                    : Rows{.first = block.a ? block.a + part.begin : nullptr, .stride = block.a_stride, .part = part};
     // After the last part another block may come that begins where this one did.
-    const float* next_part = first_panel + begin_of(parts.at((index + 1) % count));
+    const float* next_part =
+        index + 1 == count && block.b.after ? block.b.after : first_panel + begin_of(parts.at((index + 1) % count));
     const float* panel = first_panel;
     for (int64_t begin = block.column_begin; begin < block.column_end; begin += group) {
       int64_t end = std::min(block.column_end, begin + group);
       int64_t column = multiply_row(table, block, panel, begin, end);
       panel += (column - begin) / table.tile_columns * block.b.panel_stride;
       for (; column < end; column += table.tile_columns, panel += block.b.panel_stride) {
-        bool last = column + table.tile_columns >= block.column_end;
-        const float* next = last ? next_part : panel + block.b.panel_stride + begin_of(part);
-        multiply_panel(table, block, tiles, part, index == 0, column, panel, next);
+        bool last_panel = column + table.tile_columns >= block.column_end;
+        const float* next = last_panel ? next_part : panel + block.b.panel_stride + begin_of(part);
+        multiply_panel(table, block, tiles, rows, index == 0, index + 1 == count,
+                       {.column = column, .panel = panel, .next = next});
       }
       if (index + 1 < count || !block.epilogue.function) continue;
       int64_t ranges[] = {block.row_begin, block.row_begin + block.rows, block.first_column + begin,
@@ -152,6 +251,23 @@ void multiply_block(const KernelTable& table, const Block& block) {
       block.epilogue.function(block.epilogue.buffers, block.epilogue.sizes, ranges);
     }
   }
+}
+
+bool copies_rows(const KernelTable& table, const CopyQuestion& asked) {
+  if (asked.rows <= table.tile_rows) return false;
+  if (asked.columns < 4 * table.tile_columns) return false;
+  if (asked.stride == 0) return true;
+  // The bytes after which addresses fall into the same set again, and the lines that a set may hold of a tile.
+  constexpr int64_t ways = 8;
+  constexpr int64_t most_lines = 6;
+  int64_t period = std::max<int64_t>(1, cache_sizes().l1 / ways);
+  int64_t places = period / std::gcd(period, asked.stride * static_cast<int64_t>(sizeof(float)));
+  return ceil_divide(table.tile_rows, places) > most_lines;
+}
+
+// A block of fewer rows is taken in deeper parts, but has never more floats in one.
+int64_t copied_floats(const KernelTable& table, int64_t rows, int64_t products) {
+  return rows * copied_stride(std::min(products, most_depth(table, rows)) + 16);
 }
 
 int64_t rows_of_block(const KernelTable& table, int64_t rows, int64_t products) {

@@ -21,11 +21,16 @@ struct Panels {
   int64_t depth_stride = 0;
   int64_t first_column = 0;        // column of the first panel
   const float* partial = nullptr;  // the last panel if it is not full and lies elsewhere, packed
+  const float* after = nullptr;    // what is read next after all panels, if it is not the first one again
 };
 
 struct Block {
   int64_t rows = 0;
   const float* const* pointers = nullptr;  // as fill_pointers lays them out
+  const float* a = nullptr;  // or the first row, if all are the same distance apart; then there is one tap
+  int64_t a_stride = 0;
+  bool fetches_rows = false;  // a was not used just before, so that its rows are worth fetching ahead
+  float* copies = nullptr;    // room for copied_floats, if copies_rows says that rows are copied first
   int64_t taps = 1;
   int64_t depth = 0;  // products per tap
   Panels b;
@@ -37,9 +42,20 @@ struct Block {
   bool accumulate = false;      // add to what c holds
   int64_t row_begin = 0;        // row of the matrix that is the block's row 0, for the epilogue
   int64_t first_column = 0;     // and that is the block's column 0
+  Finish finish;                // its addend as c
   Epilogue epilogue;
 };
 void multiply_block(const KernelTable& table, const Block& block);
+
+// Whether the rows of a block are copied to lie side by side: those that lie anywhere, or so far apart that the rows of
+// a tile share too few sets of the cache. A copy pays once it is multiplied by some columns.
+struct CopyQuestion {
+  int64_t rows;
+  int64_t columns;
+  int64_t stride;  // from row to row, or 0 if they lie anywhere
+};
+bool copies_rows(const KernelTable& table, const CopyQuestion& asked);
+int64_t copied_floats(const KernelTable& table, int64_t rows, int64_t products);
 
 // Whether all panels of a block are multiplied at once: one row, packed panels, all products in one part.
 struct RowKernelQuestion {

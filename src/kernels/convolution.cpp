@@ -41,10 +41,12 @@ struct ConvolutionScratch {
   Window* windows;
   float* zeros;
   float* borders;    // copies of joined taps that cross a border
+  float* copies;     // or null
   int64_t* offsets;  // of taps from a window's first, in floats
   size_t bytes;
 
-  ConvolutionScratch(const Convolution& convolution, const ConvolutionPlan& plan, void* base) {
+  ConvolutionScratch(const KernelTable& table, const Convolution& convolution, const ConvolutionPlan& plan,
+                     void* base) {
     const ConvolutionShape& shape = convolution.shape;
     Scratch scratch(base);
     pointers = scratch.take<const float*>(plan.rows_of_task * shape.taps());
@@ -53,6 +55,8 @@ struct ConvolutionScratch {
     zeros = scratch.take<float>(plan.joined ? shape.kernel[2] * channels : channels);
     borders = scratch.take<float>(plan.joined ? plan.rows_of_task * shape.taps() * channels : 0);
     offsets = scratch.take<int64_t>(shape.taps());
+    copies = scratch.take<float>(plan.copies ? copied_floats(table, plan.rows_of_task, shape.taps() * channels) : 0);
+    if (!plan.copies) copies = nullptr;
     bytes = scratch.used();
   }
 };
@@ -82,12 +86,6 @@ class Rows {
       at[0] = 0;
       ++image;
     }
-  }
-
-  // Pointers to pixels, where windows are not needed.
-  void fill_plain(int64_t row_begin, int64_t rows, int64_t group) {
-    const float* first = convolution_.input + row_begin * strides_[2] + group * channels_;
-    fill_pointers(table_, rows, 1, [&](int64_t r, int64_t) { return first + r * strides_[2]; }, scratch_.pointers);
   }
 
   // Pointers to single taps.
@@ -213,30 +211,38 @@ void run_task(const KernelTable& table, const Convolution& convolution, const Co
   int64_t columns = shape.output_channels / shape.groups;
   int64_t column_begin = task % plan.column_tasks * plan.columns_of_task;
 
-  Rows builder(table, convolution, scratch);
-  if (is_plain_product(shape)) {
-    builder.fill_plain(row_begin, rows, group);
-  } else {
+  bool plain = is_plain_product(shape);
+  if (!plain) {
+    Rows builder(table, convolution, scratch);
     builder.find_windows(row_begin, rows);
     plan.joined ? builder.fill_joined(rows) : builder.fill(rows, group);
   }
   int64_t joined = plan.joined ? shape.kernel[2] : 1;
   int64_t first = group * columns;
+  int64_t output = row_begin * convolution.output_pixel_stride + first;
+  Finish finish = convolution.finish;
+  if (finish.addend) finish.addend += output;
+  int64_t input = row_begin * convolution.input_pixel_stride + group * channels;
   multiply_block(table, {.rows = rows,
                          .pointers = scratch.pointers,
+                         .a = plain ? convolution.input + input : nullptr,
+                         .a_stride = convolution.input_pixel_stride,
+                         .fetches_rows = true,
+                         .copies = scratch.copies,
                          .taps = shape.taps() / joined,
                          .depth = channels * joined,
                          .b = {.base = convolution.packed_weights +
                                        static_cast<size_t>(group) * packed_group_elements(table, shape),
                                .panel_stride = shape.taps() * channels * table.tile_columns,
                                .depth_stride = table.tile_columns},
-                         .c = convolution.output + row_begin * convolution.output_pixel_stride + first,
+                         .c = convolution.output + output,
                          .c_stride = convolution.output_pixel_stride,
                          .column_begin = column_begin,
                          .column_end = std::min(columns, column_begin + plan.columns_of_task),
                          .bias = convolution.bias ? convolution.bias + first : nullptr,
                          .row_begin = row_begin,
                          .first_column = first,
+                         .finish = finish,
                          .epilogue = convolution.epilogue});
 }
 
@@ -282,14 +288,17 @@ ConvolutionPlan plan_convolution(const KernelTable& table, const Convolution& co
   plan.column_tasks = ceil_divide(columns, cut.columns);
   plan.groups = shape.groups;
   plan.joined = joins_taps(convolution);
-  plan.scratch_bytes = ConvolutionScratch(convolution, plan, nullptr).bytes;
+  plan.copies = copies_rows(table, {.rows = plan.rows_of_task,
+                                    .columns = plan.columns_of_task,
+                                    .stride = is_plain_product(shape) ? convolution.input_pixel_stride : 0});
+  plan.scratch_bytes = ConvolutionScratch(table, convolution, plan, nullptr).bytes;
   return plan;
 }
 
 void run_convolution(const KernelTable& table, const Convolution& convolution, const ConvolutionPlan& plan,
                      int64_t task_begin, int64_t task_end, void* scratch) {
   if (task_begin >= task_end) return;
-  ConvolutionScratch parts(convolution, plan, scratch);
+  ConvolutionScratch parts(table, convolution, plan, scratch);
   int64_t channels = convolution.shape.input_channels / convolution.shape.groups;
   int64_t zeros = plan.joined ? convolution.shape.kernel[2] * channels : channels;
   std::memset(parts.zeros, 0, static_cast<size_t>(zeros) * sizeof(float));

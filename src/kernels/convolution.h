@@ -1,5 +1,5 @@
-// Convolution in f32 over channels-last tensors, as products over row pointers: no im2col buffer. One, two and three
-// spatial axes, any strides, dilations, pads and groups.
+// Convolution in f32 over channels-last tensors, as products over row pointers, or over copies of a block's rows. One,
+// two and three spatial axes, any strides, dilations, pads and groups.
 #pragma once
 
 #include <array>
@@ -36,6 +36,7 @@ struct Convolution {
   const float* bias = nullptr;  // [output channels], or null
   float* output = nullptr;      // [batch, depth, height, width, channels]
   int64_t output_pixel_stride = 0;
+  Finish finish;
   Epilogue epilogue;
 };
 
@@ -46,6 +47,7 @@ struct ConvolutionPlan {
   int64_t column_tasks;
   int64_t groups;
   bool joined;           // the taps of one kernel row are read as one run of floats
+  bool copies;           // rows are copied before they are multiplied
   size_t scratch_bytes;  // for each thread, aligned to 64
 
   int64_t tasks() const { return groups * row_tasks * column_tasks; }

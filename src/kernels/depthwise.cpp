@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/error.h"
 #include "kernels/block.h"
 #include "kernels/tasks.h"
 
@@ -192,6 +193,9 @@ void run_block(const KernelTable& table, const Convolution& convolution, const W
                                .taps = s.kernel[2],
                                .channels = channels,
                                .bias = convolution.bias ? convolution.bias + channel : nullptr,
+                               .clamps = convolution.finish.clamps(),
+                               .low = convolution.finish.low,
+                               .high = convolution.finish.high,
                                .output = nullptr,
                                .output_stride = convolution.output_pixel_stride,
                                .output_line_stride = s.output[2] * convolution.output_pixel_stride};
@@ -245,6 +249,7 @@ void run_depthwise(const KernelTable& table, const Convolution& convolution, con
   const ConvolutionShape& s = convolution.shape;
   Walk walk(convolution);
   Grid grid(convolution, walk, scratch);
+  CHECK(!convolution.finish.addend, "a depthwise convolution adds nothing to its output");
   const Epilogue& epilogue = convolution.epilogue;
   int64_t end = std::min(s.batch * s.output[0] * s.output[1], task_end * plan.lines_of_task);
   for (int64_t line = task_begin * plan.lines_of_task, lines = 0; line < end; line += lines) {

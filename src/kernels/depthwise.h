@@ -18,7 +18,7 @@ size_t packed_depthwise_elements(const ConvolutionShape& shape);
 // `weights` is [channels, 1, kernel…], as ONNX has it.
 void pack_depthwise(const ConvolutionShape& shape, const float* weights, float* packed);
 
-// `convolution.packed_weights` is from pack_depthwise.
+// `convolution.packed_weights` is from pack_depthwise; nothing is added to the output.
 DepthwisePlan plan_depthwise(const Convolution& convolution, int threads);
 void run_depthwise(const KernelTable& table, const Convolution& convolution, const DepthwisePlan& plan,
                    int64_t task_begin, int64_t task_end, void* scratch);

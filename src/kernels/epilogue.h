@@ -1,7 +1,9 @@
-// Generated code that a library kernel calls on each finished block of its output, while the block is in cache.
+// What becomes of a library kernel's output besides its own formula: what it does itself as it stores an element, and
+// generated code that it calls on each finished block while the block is in cache.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace selkie::kernels {
 
@@ -12,6 +14,18 @@ struct Epilogue {
   void (*function)(void* const* buffers, const int64_t* sizes, const int64_t* ranges) = nullptr;
   void* const* buffers = nullptr;
   const int64_t* sizes = nullptr;
+};
+
+// Each element is stored as the element of `addend` in the same place added to it, clamped to low … high; NaN stays
+// NaN.
+struct Finish {
+  const float* addend = nullptr;  // laid out as the output, or null
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+
+  bool clamps() const {
+    return low > -std::numeric_limits<float>::infinity() || high < std::numeric_limits<float>::infinity();
+  }
 };
 
 }  // namespace selkie::kernels

@@ -14,17 +14,25 @@ bool reads_b_in_place(const KernelTable& table, const Gemm& gemm) {
   return !gemm.packed_b && gemm.b_column_stride == 1 && gemm.m <= 2 * table.tile_rows;
 }
 
-// Memory of one task: pointers to rows, a copy of a's block if its columns are not contiguous, panels of b.
+// Rows of a whose columns are contiguous are read where they lie, unless they are better copied.
+bool copies_rows_of_a(const KernelTable& table, const Gemm& gemm, const GemmPlan& plan) {
+  return gemm.a_column_stride == 1 &&
+         copies_rows(table, {.rows = plan.rows_of_block, .columns = plan.columns_of_task, .stride = gemm.a_row_stride});
+}
+
+// Memory of one task: a copy of a's block if its columns are not contiguous, or of a part of its rows; panels of b.
 struct GemmScratch {
-  const float** pointers;
   float* a;
+  float* copies;  // or null
   float* b;
   size_t bytes;
 
   GemmScratch(const KernelTable& table, const Gemm& gemm, const GemmPlan& plan, void* base) {
     Scratch scratch(base);
-    pointers = scratch.take<const float*>(plan.rows_of_block);
     a = scratch.take<float>(gemm.a_column_stride == 1 ? 0 : plan.rows_of_block * gemm.k);
+    bool copied = copies_rows_of_a(table, gemm, plan);
+    copies = scratch.take<float>(copied ? copied_floats(table, plan.rows_of_block, gemm.k) : 0);
+    if (!copied) copies = nullptr;
     int64_t columns = plan.packed_columns;
     if (reads_b_in_place(table, gemm)) columns = gemm.n % table.tile_columns ? table.tile_columns : 0;
     b = scratch.take<float>(columns * gemm.k);
@@ -59,10 +67,10 @@ void run_rows(const KernelTable& table, const Gemm& gemm, const GemmPlan& plan, 
     block.rows = std::min(plan.rows_of_block, row_end - row);
     bool copied = gemm.a_column_stride != 1;
     if (copied) copy_rows(table, gemm, row, block.rows, scratch.a);
-    const float* a = copied ? scratch.a : gemm.a + row * gemm.a_row_stride;
-    int64_t stride = copied ? gemm.k : gemm.a_row_stride;
-    fill_pointers(table, block.rows, 1, [&](int64_t r, int64_t) { return a + r * stride; }, scratch.pointers);
+    block.a = copied ? scratch.a : gemm.a + row * gemm.a_row_stride;
+    block.a_stride = copied ? gemm.k : gemm.a_row_stride;
     block.c = gemm.c + row * gemm.c_row_stride;
+    if (gemm.finish.addend) block.finish.addend = gemm.finish.addend + row * gemm.c_row_stride;
     block.row_begin = row;
     multiply_block(table, block);
   }
@@ -75,12 +83,14 @@ void run_task(const KernelTable& table, const Gemm& gemm, const GemmPlan& plan, 
   int64_t row_end = std::min(gemm.m, row_begin + plan.rows_of_task);
   int64_t column_begin = task % plan.column_tasks * plan.columns_of_task;
   int64_t column_end = std::min(gemm.n, column_begin + plan.columns_of_task);
-  Block block{.pointers = scratch.pointers,
+  Block block{.fetches_rows = gemm.a_column_stride == 1,
+              .copies = scratch.copies,
               .depth = gemm.k,
               .c_stride = gemm.c_row_stride,
               .column_begin = column_begin,
               .column_end = column_end,
               .bias = gemm.bias,
+              .finish = gemm.finish,
               .epilogue = gemm.epilogue};
   if (gemm.packed_b) {
     block.b = {.base = gemm.packed_b, .panel_stride = gemm.k * width, .depth_stride = width};

@@ -26,6 +26,7 @@ struct Gemm {
   float* c = nullptr;  // [m, n]
   int64_t c_row_stride = 0;
   const float* bias = nullptr;  // [n], or null
+  Finish finish;
   Epilogue epilogue;
 };
 

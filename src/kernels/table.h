@@ -11,23 +11,29 @@ namespace selkie::kernels {
 enum class Isa { generic, avx2, avx512 };
 
 // A column of register tiles with the same number of rows, one below the other:
-// c[rows, columns] (+)= sum over taps and depth of a * b, plus bias.
+// c[rows, columns] (+)= sum over taps and depth of a * b, plus bias and addend.
 struct TileArguments {
   int64_t tiles;
   const float* const* rows;  // [tiles][taps][rows of a tile]: where each row of a begins for a tap
   int64_t row_step;          // pointers from one tile to the next
-  int64_t a_offset;          // added to every row
+  const float* a;            // or the first row, if all are the same distance apart; then there is one tap
+  int64_t a_stride;
+  int64_t a_offset;  // added to every row
   int64_t taps;
   int64_t depth;     // products per tap
   const float* b;    // [taps * depth][tile columns], columns contiguous
   int64_t b_stride;  // from one depth to the next
   float* c;
-  int64_t c_stride;   // from one row to the next
-  int64_t columns;    // columns of c that exist, 1 … tile columns
-  const float* bias;  // one per column, or null; null if c is added to
-  bool accumulate;    // add to what c holds
-  // What is multiplied next: every tile fetches its share of it into the second-level cache, `ahead_step` bytes per
-  // depth, so that memory is busy all the time and not only during the first tile that reads a panel.
+  int64_t c_stride;     // from one row to the next
+  int64_t columns;      // columns of c that exist, 1 … tile columns
+  const float* bias;    // one per column, or null; null if c is added to
+  const float* addend;  // laid out as c, or null; null if c is added to
+  bool accumulate;      // add to what c holds
+  bool clamps;          // to low … high, as the sums are stored
+  float low;
+  float high;
+  // What is multiplied next: every tile fetches its share of it, `ahead_step` bytes per depth, so that memory is busy
+  // all the time and not only during the first tile that reads a panel.
   const char* ahead;
   int64_t ahead_step;
 };
@@ -43,7 +49,8 @@ struct RowArguments {
   int64_t panel_stride;
   int64_t columns;  // the last panel may have fewer than the others
   float* c;
-  const float* bias;  // one per column, or null
+  const float* bias;    // one per column, or null
+  const float* addend;  // the same; may be c
 };
 
 struct DepthwiseRows {
@@ -65,6 +72,9 @@ struct DepthwiseArguments {
   int64_t taps;           // of a row
   int64_t channels;
   const float* bias;  // or null
+  bool clamps;        // to low … high
+  float low;
+  float high;
   float* output;
   int64_t output_stride;       // floats from one output pixel to the next
   int64_t output_line_stride;  // and from one line to the next
@@ -96,8 +106,12 @@ struct WinogradOutputArguments {
   const float* from;
   const int64_t* points;
   int64_t channels;
-  const float* bias;  // or null
-  float* output;      // the tile's first pixel
+  const float* bias;    // or null
+  const float* addend;  // laid out as the output, or null
+  bool clamps;          // to low … high
+  float low;
+  float high;
+  float* output;  // the tile's first pixel
   int64_t line_stride;
   int64_t pixel_stride;
   int64_t rows;
@@ -165,8 +179,12 @@ struct KernelTable {
   int lanes;         // floats of a vector
   int tile_rows;     // rows of the largest tile
   int tile_columns;  // columns of a tile and of a packed panel: two vectors
-  // tiles[v - 1][r - 1] makes tiles of r rows and v vectors.
+  // tiles[v - 1][r - 1] makes tiles of r rows and v vectors; even_tiles of rows that are the same distance apart.
+  // Of those, one or a few tiles fetch so much at a time that it would push everything else out of the first-level
+  // cache; the functions for them fetch into the second level only.
   TileFunction tiles[2][most_tile_rows];
+  TileFunction even_tiles[2][most_tile_rows];
+  TileFunction few_even_tiles[2][most_tile_rows];
   void (*multiply_row)(const RowArguments&);
   // to[column * to_stride + row] = from[row * from_stride + column].
   void (*transpose)(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,

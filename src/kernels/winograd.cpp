@@ -86,7 +86,6 @@ struct Tiling {
 };
 
 struct WinogradScratch {
-  const float** pointers;
   float* zeros;
   float* inputs;    // [matrices][rows][tiles][input channels]
   float* products;  // [matrices][rows][tiles][output channels]
@@ -95,7 +94,6 @@ struct WinogradScratch {
   WinogradScratch(const ConvolutionShape& shape, int64_t tiles, void* base) {
     Scratch scratch(base);
     Matrices all(shape);
-    pointers = scratch.take<const float*>(tiles * tile_outputs * tile_outputs);
     zeros = scratch.take<float>(shape.input_channels);
     inputs = scratch.take<float>(all.elements(tiles, shape.input_channels));
     products = scratch.take<float>(all.elements(tiles, shape.output_channels));
@@ -151,18 +149,21 @@ class TileBlock {
       for (int64_t row = 0; row < rows; row += step) {
         const float* a = scratch_.inputs + matrices_.begin(i, most_tiles_, depth) + row * depth;
         int64_t count = std::min(step, rows - row);
-        fill_pointers(table_, count, 1, [&](int64_t r, int64_t) { return a + r * depth; }, scratch_.pointers);
-        multiply_block(table_, {.rows = count,
-                                .pointers = scratch_.pointers,
-                                .depth = depth,
-                                .b = {.base = convolution_.packed_weights + i * weights,
-                                      .panel_stride = depth * table_.tile_columns,
-                                      .depth_stride = table_.tile_columns},
-                                .c = scratch_.products + matrices_.begin(i, most_tiles_, shape_.output_channels) +
-                                     row * shape_.output_channels,
-                                .c_stride = shape_.output_channels,
-                                .column_begin = 0,
-                                .column_end = shape_.output_channels});
+        multiply_block(
+            table_,
+            {.rows = count,
+             .a = a,
+             .a_stride = depth,
+             .depth = depth,
+             .b = {.base = convolution_.packed_weights + i * weights,
+                   .panel_stride = depth * table_.tile_columns,
+                   .depth_stride = table_.tile_columns,
+                   .after = row + step < rows ? nullptr : convolution_.packed_weights + (i + 1) % matrices * weights},
+             .c = scratch_.products + matrices_.begin(i, most_tiles_, shape_.output_channels) +
+                  row * shape_.output_channels,
+             .c_stride = shape_.output_channels,
+             .column_begin = 0,
+             .column_end = shape_.output_channels});
       }
     }
   }
@@ -173,11 +174,17 @@ class TileBlock {
     auto transform = is_strided(shape_) ? table_.strided_winograd_output : table_.winograd_output;
     for (int64_t tile = 0; tile < tiles_; ++tile) {
       TilePlace place(tiling_, begin_ + tile);
+      int64_t first = pixel_index(place) * convolution_.output_pixel_stride;
+      const Finish& finish = convolution_.finish;
       transform({.from = scratch_.products + tile * shape_.output_channels,
                  .points = points,
                  .channels = shape_.output_channels,
                  .bias = convolution_.bias,
-                 .output = convolution_.output + pixel_index(place) * convolution_.output_pixel_stride,
+                 .addend = finish.addend ? finish.addend + first : nullptr,
+                 .clamps = finish.clamps(),
+                 .low = finish.low,
+                 .high = finish.high,
+                 .output = convolution_.output + first,
                  .line_stride = shape_.output[2] * convolution_.output_pixel_stride,
                  .pixel_stride = convolution_.output_pixel_stride,
                  .rows = std::min(tile_outputs, shape_.output[1] - place.line),

@@ -47,16 +47,21 @@ void fields(auto& archive, Is<MatrixProduct::Factor> auto& factor) {
   archive(value, row_stride, column_stride, batch_strides);
 }
 
+void fields(auto& archive, Is<Finish> auto& finish) {
+  auto& [addend, low, high] = finish;
+  archive(addend, low, high);
+}
+
 void fields(auto& archive, Is<MatrixProduct> auto& product) {
-  auto& [a, b, c, m, n, k, batch, packed, bias, epilogue, node] = product;
-  archive(a, b, c, m, n, k, batch, packed, bias, epilogue, node);
+  auto& [a, b, c, m, n, k, batch, packed, bias, finish, epilogue, node] = product;
+  archive(a, b, c, m, n, k, batch, packed, bias, finish, epilogue, node);
 }
 
 void fields(auto& archive, Is<Convolution> auto& convolution) {
-  auto& [input, output, weights, winograd, bias, depthwise, input_channels, output_channels, groups, kernel, stride,
-         dilation, batch, input_dims, output_dims, pads, epilogue, node] = convolution;
-  archive(input, output, weights, winograd, bias, depthwise, input_channels, output_channels, groups, kernel, stride,
-          dilation, batch, input_dims, output_dims, pads, epilogue, node);
+  auto& [input, output, weights, winograd, bias, finish, depthwise, input_channels, output_channels, groups, kernel,
+         stride, dilation, batch, input_dims, output_dims, pads, epilogue, node] = convolution;
+  archive(input, output, weights, winograd, bias, finish, depthwise, input_channels, output_channels, groups, kernel,
+          stride, dilation, batch, input_dims, output_dims, pads, epilogue, node);
 }
 
 void fields(auto& archive, Is<IntegerProduct> auto& product) {

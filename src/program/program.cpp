@@ -28,6 +28,14 @@ std::string epilogue(const Program& p, std::optional<uint32_t> launch) {
   return fmt::format(" then {}({})", p.kernels[p.launches[*launch].kernel], text(p, p.launches[*launch].buffers));
 }
 
+std::string finish(const Program& p, const Finish& f) {
+  std::string out;
+  if (f.addend != no_register) out += " + " + text(p, f.addend);
+  if (f.low > -std::numeric_limits<float>::infinity()) out += fmt::format(" at least {}", f.low);
+  if (f.high < std::numeric_limits<float>::infinity()) out += fmt::format(" at most {}", f.high);
+  return out;
+}
+
 std::string text(const Program& p, const Instruction& i) {
   switch (i.op) {
     case Opcode::sizes:
@@ -45,18 +53,18 @@ std::string text(const Program& p, const Instruction& i) {
     }
     case Opcode::product: {
       const MatrixProduct& m = p.products[i.a];
-      return fmt::format("product {} = {} · {}{}{}  # {}", text(p, m.c.value), text(p, m.a.value), text(p, m.b.value),
-                         m.packed ? " (packed)" : "", epilogue(p, m.epilogue), m.node);
+      return fmt::format("product {} = {} · {}{}{}{}  # {}", text(p, m.c.value), text(p, m.a.value), text(p, m.b.value),
+                         m.packed ? " (packed)" : "", finish(p, m.finish), epilogue(p, m.epilogue), m.node);
     }
     case Opcode::convolution: {
       const Convolution& c = p.convolutions[i.a];
-      return fmt::format("convolution {} = {} ∗ [{}, {}, {}]{}{}{}  # {}", text(p, c.output), text(p, c.input),
+      return fmt::format("convolution {} = {} ∗ [{}, {}, {}]{}{}{}{}  # {}", text(p, c.output), text(p, c.input),
                          c.output_channels, c.input_channels / c.groups, fmt::join(c.kernel, "×"),
                          c.depthwise ? " depthwise" : "",
                          c.winograd == no_register  ? ""
                          : c.weights == no_register ? " by winograd"
                                                     : " or winograd",
-                         epilogue(p, c.epilogue), c.node);
+                         finish(p, c.finish), epilogue(p, c.epilogue), c.node);
     }
     case Opcode::integer: {
       const IntegerProduct& c = p.integer_products[i.a];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,6 +71,15 @@ struct Launch {
   std::string node;           // what profiles and errors call it
 };
 
+// What a library kernel does to an element of f32 as it stores it: clamp(element + addend) to low … high.
+struct Finish {
+  Register addend = no_register;  // laid out as the output
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+
+  bool operator==(const Finish&) const = default;
+};
+
 // c[batch…] = a[batch…] · b[batch…] by a library kernel, in f32. Strides are in elements.
 struct MatrixProduct {
   struct Factor {
@@ -82,6 +92,7 @@ struct MatrixProduct {
   std::vector<Slot> batch;                // extents
   bool packed = false;                    // b is a constant in the library's own layout, of f32 or smaller floats
   Register bias = no_register;            // of n elements
+  Finish finish = {};                     // of f32, if there is no batch
   std::optional<uint32_t> epilogue = {};  // a launch over rows and columns of c as they are finished
   std::string node;
 };
@@ -93,6 +104,7 @@ struct Convolution {
   Register weights = no_register;   // packed for the direct kernel, or for the depthwise one
   Register winograd = no_register;  // transformed ones, if that kernel is an alternative, or the only one
   Register bias = no_register;
+  Finish finish = {};  // a depthwise one adds nothing
   bool depthwise = false;
   int64_t input_channels, output_channels, groups;
   std::array<int64_t, 3> kernel, stride, dilation;

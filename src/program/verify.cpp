@@ -139,6 +139,12 @@ class Verifier {
     if (epilogue) index(*epilogue, p_.launches.size(), "launch");
   }
 
+  void check_finish(const Finish& finish, bool can_add) const {
+    optional_floats(finish.addend);
+    if (finish.addend != no_register && !can_add) bad("a library kernel is to add what it cannot");
+    if (!(finish.low <= finish.high)) bad("a clamp from {} to {}", finish.low, finish.high);
+  }
+
   void check_product(const MatrixProduct& product) const {
     for (const MatrixProduct::Factor* factor : {&product.a, &product.b, &product.c}) {
       bool is_packed = product.packed && factor == &product.b;
@@ -154,6 +160,7 @@ class Verifier {
     slots({product.m, product.n, product.k});
     slots(product.batch);
     optional_floats(product.bias);
+    check_finish(product.finish, product.batch.empty());
     check_epilogue(product.epilogue);
   }
 
@@ -166,6 +173,7 @@ class Verifier {
     for (Register r : {c.weights, c.winograd})
       if (r != no_register && info(r).storage != Storage::constant) bad("weights must be a constant");
     check_shape(c);
+    check_finish(c.finish, !c.depthwise);
     check_epilogue(c.epilogue);
   }
 
@@ -309,12 +317,12 @@ class Verifier {
     if (i.op == Opcode::product) {
       index(i.a, p_.products.size(), "product");
       const MatrixProduct& m = p_.products[i.a];
-      use({m.a.value, m.b.value, m.c.value, m.bias}, at);
+      use({m.a.value, m.b.value, m.c.value, m.bias, m.finish.addend}, at);
       use_epilogue(m.epilogue, at);
     } else if (i.op == Opcode::convolution) {
       index(i.a, p_.convolutions.size(), "convolution");
       const Convolution& c = p_.convolutions[i.a];
-      use({c.input, c.output, c.weights, c.winograd, c.bias}, at);
+      use({c.input, c.output, c.weights, c.winograd, c.bias, c.finish.addend}, at);
       use_epilogue(c.epilogue, at);
     } else if (i.op == Opcode::integer) {
       index(i.a, p_.integer_products.size(), "integer product");

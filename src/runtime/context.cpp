@@ -329,6 +329,10 @@ class Context::Machine {
 
   float* floats(Register r) const { return r == no_register ? nullptr : reinterpret_cast<float*>(data_of(r)); }
 
+  kernels::Finish finish(const program::Finish& f) const {
+    return {.addend = floats(f.addend), .low = f.low, .high = f.high};
+  }
+
   // run(epilogue) for a library call; an interpreter makes the epilogue when the call is done.
   template <class Run>
   void with_epilogue(std::optional<uint32_t> index, int64_t rows, int64_t columns, Run run) {
@@ -358,6 +362,7 @@ class Context::Machine {
                          .c = floats(p.c.value),
                          .c_row_stride = slots_[p.c.row_stride],
                          .bias = floats(p.bias),
+                         .finish = finish(p.finish),
                          .epilogue = {}};
     product_.batch.clear();
     for (size_t i = 0; i < p.batch.size(); ++i)
@@ -402,6 +407,7 @@ class Context::Machine {
                               .bias = floats(c.bias),
                               .output = floats(c.output),
                               .output_pixel_stride = c.output_channels,
+                              .finish = finish(c.finish),
                               .epilogue = {}};
     with_epilogue(c.epilogue, call.shape.output_pixels(), c.output_channels, [&](const kernels::Epilogue& epilogue) {
       call.epilogue = epilogue;

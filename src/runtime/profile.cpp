@@ -87,7 +87,7 @@ class Counter {
             .shape = p.batch.empty() ? shape : fmt::format("{} of {}", matrices, shape),
             .operations = 2 * matrices * static_cast<double>(slots_[p.m]) * static_cast<double>(slots_[p.n]) *
                           static_cast<double>(slots_[p.k]),
-            .bytes = bytes({p.a.value, p.b.value, p.c.value, p.bias}) + bytes_of_epilogue(p.epilogue)};
+            .bytes = bytes({p.a.value, p.b.value, p.c.value, p.bias, p.finish.addend}) + bytes_of_epilogue(p.epilogue)};
   }
 
   // Of a convolution of floats or integers.
@@ -97,6 +97,8 @@ class Counter {
     std::string window;
     for (int64_t size : shape.kernel)
       if (!window.empty() || size > 1) window += fmt::format("{}{}", window.empty() ? "" : "x", size);
+    Register addend = program::no_register;
+    if constexpr (requires { c.finish; }) addend = c.finish.addend;
     return {.kind = kind,
             .node = c.node,
             .shape = fmt::format("{} pixels, {} to {}, window {}{}", shape.output_pixels(), c.input_channels,
@@ -104,7 +106,7 @@ class Counter {
                                  shape.stride[2] > 1 ? fmt::format(", stride {}", shape.stride[2]) : ""),
             .operations = 2 * static_cast<double>(shape.output_pixels()) * static_cast<double>(shape.taps()) *
                           static_cast<double>(c.input_channels / c.groups) * static_cast<double>(c.output_channels),
-            .bytes = bytes({c.input, c.output, weights}) + bytes_of_epilogue(c.epilogue)};
+            .bytes = bytes({c.input, c.output, weights, addend}) + bytes_of_epilogue(c.epilogue)};
   }
 
   Work convolution(const program::Convolution& c) const {

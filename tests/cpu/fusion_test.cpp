@@ -12,8 +12,15 @@ namespace {
 
 std::unique_ptr<ir::Module> parse(const char* text) { return ir::parse(text, ops::op_set(), "test"); }
 
-program::Program compile(const char* text) {
-  auto module = parse(text);
+// A constant of so many elements, as text.
+std::string elements(size_t count) {
+  std::string text = "{0";
+  for (size_t i = 1; i < count; ++i) text += ", 0";
+  return text + "}";
+}
+
+program::Program compile(const std::string& text) {
+  auto module = parse(text.c_str());
   return driver::compile(*module).program;
 }
 
@@ -226,6 +233,47 @@ func @main(%x: f32[N, 8], %w: f32[8, 8]) -> (y: f32[N, 8]) {
         context.run(std::vector<HostValue>{Tensor(DType::f32, {n, 8}), Tensor(DType::f32, {8, 8})})[0].tensor().dim(0),
         n);
   EXPECT_EQ(context.statistics().plans, 4);
+}
+
+// Convolutions of 16 channels to 32 and back around some lines that make %b of %a and %s.
+std::string disassemble_between_convolutions(const std::string& lines) {
+  return program::disassemble(
+      compile("const @w: f32[32, 16, 1, 1] = " + elements(512) + "\nconst @v: f32[16, 32, 1, 1] = " + elements(512) +
+              "\nconst @d: f32[32, 1, 3, 3] = " + elements(288) + "\nconst @row: f32[32, 1, 1] = " + elements(32) + R"(
+const @low: f32[] = {0}
+const @high: f32[] = {6}
+func @main(%x: f32[N, 16, H, W], %t: f32[N, 16, H, W]) -> (y: f32[N, 16, H, W]) {
+  %s = conv(%t, @w)
+  %a = conv(%x, @w)
+  )" + lines + R"(
+  %y = conv(%b, @v)
+  return %y
+})"));
+}
+
+// Sums with what is in the same place, and bounds, are made as the library stores its results.
+TEST(Fusion, BoundsAndSumsAreMadeAsResultsAreStored) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"%b = relu(%a)", " at least 0  #"},
+      {"%b = clip(%a, @low, @high)", " at least 0 at most 6  #"},
+      {"%b = add(%s, %a)", " + r"},
+      {"%c = add(%a, %s)\n  %b = relu(%c)", "at least 0  #"},
+      {"%c = conv(%a, @d) {group = 32, pads = [1, 1, 1, 1]}\n  %b = clip(%c, @low, @high)",
+       " depthwise at least 0 at most 6  #"}};
+  for (const auto& [lines, want] : cases) {
+    std::string text = disassemble_between_convolutions(lines);
+    EXPECT_NE(text.find(want), std::string::npos) << lines << "\n" << text;
+    EXPECT_EQ(text.find(" then "), std::string::npos) << lines << "\n" << text;
+  }
+}
+
+TEST(Fusion, WhatIsMoreThanBoundsAndASumIsAnEpilogue) {
+  for (const char* lines : {"%b = sigmoid(%a)", "%b = mul(%a, %s)", "%b = sub(%s, %a)", "%b = add(%a, @row)",
+                            "%c = relu(%a)\n  %b = add(%c, %s)"}) {
+    std::string text = disassemble_between_convolutions(lines);
+    EXPECT_NE(text.find(" then "), std::string::npos) << lines << "\n" << text;
+    EXPECT_EQ(text.find(" + r"), std::string::npos) << lines << "\n" << text;
+  }
 }
 
 }  // namespace

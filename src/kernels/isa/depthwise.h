@@ -49,6 +49,10 @@ void depthwise_few_channels(const DepthwiseArguments& t, const float* const* con
           sum += inputs[row][i][channel] * t.weights[(row * t.taps + tap) * t.weight_stride + channel];
         }
       }
+      if (t.clamps) {
+        sum = sum < t.low ? t.low : sum;
+        sum = sum > t.high ? t.high : sum;
+      }
       output[pixel * t.output_stride + channel] = sum;
     }
   }
@@ -82,6 +86,10 @@ SELKIE_INLINE void depthwise_line(const DepthwiseArguments& t, const float* cons
         else
           depthwise_any_row<pixels>(inputs[row], weights, t, channel, sum);
       }
+    }
+    if (t.clamps) {
+#pragma GCC unroll 8
+      for (int pixel = 0; pixel < pixels; ++pixel) sum[pixel] = clamp(sum[pixel], t.low, t.high);
     }
 #pragma GCC unroll 8
     for (int pixel = 0; pixel < pixels; ++pixel) store(output + pixel * t.output_stride + channel, sum[pixel]);

@@ -18,7 +18,11 @@ SELKIE_INLINE void multiply_panels(const RowArguments& t, int64_t first) {
 #pragma GCC unroll 4
   for (int p = 0; p < panels; ++p)
 #pragma GCC unroll 2
-    for (int v = 0; v < 2; ++v) sum[p][v] = t.bias ? load(t.bias + (first + p) * 2 * lanes + v * lanes) : Vector{};
+    for (int v = 0; v < 2; ++v) {
+      int64_t at = (first + p) * 2 * lanes + v * lanes;
+      sum[p][v] = t.bias ? load(t.bias + at) : Vector{};
+      if (t.addend) sum[p][v] += load(t.addend + at);
+    }
   for (int64_t d = 0; d < t.depth; ++d) {
     Vector scalar = broadcast(t.row[d]);
 #pragma GCC unroll 4
@@ -44,17 +48,21 @@ void multiply_row(const RowArguments& arguments) {
   const int64_t rest = t.columns - count * width;
   if (rest == 0) return;
   alignas(64) float bias[width] = {};
+  alignas(64) float addend[width] = {};
   alignas(64) float c[width];
-  if (t.bias) std::memcpy(bias, t.bias + count * width, static_cast<size_t>(rest) * sizeof(float));
+  const size_t bytes = static_cast<size_t>(rest) * sizeof(float);
+  if (t.bias) std::memcpy(bias, t.bias + count * width, bytes);
+  if (t.addend) std::memcpy(addend, t.addend + count * width, bytes);
   multiply_panels<1>({.row = t.row,
                       .depth = t.depth,
                       .panels = t.panels + count * t.panel_stride,
                       .panel_stride = t.panel_stride,
                       .columns = width,
                       .c = c,
-                      .bias = bias},
+                      .bias = bias,
+                      .addend = addend},
                      0);
-  std::memcpy(t.c + count * width, c, static_cast<size_t>(rest) * sizeof(float));
+  std::memcpy(t.c + count * width, c, bytes);
 }
 
 }  // namespace

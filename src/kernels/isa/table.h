@@ -15,28 +15,28 @@
 namespace selkie::kernels {
 namespace {
 
-template <int rows, int vectors>
+template <int rows, int vectors, int locality, template <int> class Rows>
 constexpr TileFunction tile_or_null() {
   if constexpr (rows <= SELKIE_ISA_TILE_ROWS)
-    return tile<rows, vectors>;
+    return tile<rows, vectors, locality, Rows<rows>>;
   else
     return nullptr;
 }
 
-template <int vectors>
+template <int vectors, int locality, template <int> class Rows>
 constexpr void set_tiles(TileFunction (&tiles)[most_tile_rows]) {
-  tiles[0] = tile_or_null<1, vectors>();
-  tiles[1] = tile_or_null<2, vectors>();
-  tiles[2] = tile_or_null<3, vectors>();
-  tiles[3] = tile_or_null<4, vectors>();
-  tiles[4] = tile_or_null<5, vectors>();
-  tiles[5] = tile_or_null<6, vectors>();
-  tiles[6] = tile_or_null<7, vectors>();
-  tiles[7] = tile_or_null<8, vectors>();
-  tiles[8] = tile_or_null<9, vectors>();
-  tiles[9] = tile_or_null<10, vectors>();
-  tiles[10] = tile_or_null<11, vectors>();
-  tiles[11] = tile_or_null<12, vectors>();
+  tiles[0] = tile_or_null<1, vectors, locality, Rows>();
+  tiles[1] = tile_or_null<2, vectors, locality, Rows>();
+  tiles[2] = tile_or_null<3, vectors, locality, Rows>();
+  tiles[3] = tile_or_null<4, vectors, locality, Rows>();
+  tiles[4] = tile_or_null<5, vectors, locality, Rows>();
+  tiles[5] = tile_or_null<6, vectors, locality, Rows>();
+  tiles[6] = tile_or_null<7, vectors, locality, Rows>();
+  tiles[7] = tile_or_null<8, vectors, locality, Rows>();
+  tiles[8] = tile_or_null<9, vectors, locality, Rows>();
+  tiles[9] = tile_or_null<10, vectors, locality, Rows>();
+  tiles[10] = tile_or_null<11, vectors, locality, Rows>();
+  tiles[11] = tile_or_null<12, vectors, locality, Rows>();
 }
 
 constexpr KernelTable make_table(Isa isa, const char* name) {
@@ -46,6 +46,8 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .tile_rows = SELKIE_ISA_TILE_ROWS,
                    .tile_columns = 2 * lanes,
                    .tiles = {},
+                   .even_tiles = {},
+                   .few_even_tiles = {},
                    .multiply_row = multiply_row,
                    .transpose = transpose,
                    .depthwise = {},
@@ -60,8 +62,12 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .dot_rows = dot_rows,
                    .weighted_rows = weighted_rows,
                    .gates = {rnn_gates, gru_gates, gru_reset_gates, gru_candidate_gates, lstm_gates}};
-  set_tiles<1>(made.tiles[0]);
-  set_tiles<2>(made.tiles[1]);
+  set_tiles<1, 3, ScatteredRows>(made.tiles[0]);
+  set_tiles<2, 3, ScatteredRows>(made.tiles[1]);
+  set_tiles<1, 3, EvenRows>(made.even_tiles[0]);
+  set_tiles<2, 3, EvenRows>(made.even_tiles[1]);
+  set_tiles<1, 2, EvenRows>(made.few_even_tiles[0]);
+  set_tiles<2, 2, EvenRows>(made.few_even_tiles[1]);
   set_depthwise<0, 0>(made.depthwise[any_depthwise]);
   set_depthwise<3, 1>(made.depthwise[three_by_one]);
   set_depthwise<3, 2>(made.depthwise[three_by_two]);

@@ -93,34 +93,43 @@ void winograd_input(const WinogradInputArguments& arguments) {
   }
 }
 
-template <class Form>
-void winograd_output(const WinogradOutputArguments& arguments) {
+// One vector of channels. The addend may be the output itself, so nothing is written twice.
+template <class Form, class Lanes>
+SELKIE_INLINE void winograd_output_channels(const WinogradOutputArguments& t, int64_t channel, Lanes part) {
   constexpr int side = Form::side;
-  const WinogradOutputArguments t = arguments;
-  for (int64_t next = 0; next < t.channels; next += lanes) {
-    int64_t channel = next + lanes <= t.channels ? next : t.channels - lanes;
-    const float* from = t.from + channel;
-    Vector half[side][4];
+  const float* from = t.from + channel;
+  Vector half[side][4];
 #pragma GCC unroll 1
-    for (int row = 0; row < side; ++row) {
-      Vector m[side];
+  for (int row = 0; row < side; ++row) {
+    Vector m[side];
 #pragma GCC unroll 9
-      for (int column = 0; column < side; ++column) m[column] = load(from + t.points[row * side + column]);
-      Form::output(m, half[row]);
-    }
-    Vector bias = t.bias ? load(t.bias + channel) : Vector{};
-    for (int64_t column = 0; column < t.columns; ++column) {
-      Vector m[side];
-      Vector y[4];
+    for (int column = 0; column < side; ++column) m[column] = part.load(from + t.points[row * side + column]);
+    Form::output(m, half[row]);
+  }
+  Vector bias = t.bias ? part.load(t.bias + channel) : Vector{};
+  for (int64_t column = 0; column < t.columns; ++column) {
+    Vector m[side];
+    Vector y[4];
 #pragma GCC unroll 9
-      for (int row = 0; row < side; ++row) m[row] = half[row][column];
-      Form::output(m, y);
-      float* output = t.output + column * t.pixel_stride + channel;
+    for (int row = 0; row < side; ++row) m[row] = half[row][column];
+    Form::output(m, y);
+    int64_t at = column * t.pixel_stride + channel;
 #pragma GCC unroll 4
-      for (int row = 0; row < 4; ++row)
-        if (row < t.rows) store(output + row * t.line_stride, y[row] + bias);
+    for (int row = 0; row < 4; ++row, at += t.line_stride) {
+      if (row >= t.rows) break;
+      Vector value = y[row] + bias;
+      if (t.addend) value += part.load(t.addend + at);
+      part.store(t.output + at, t.clamps ? clamp(value, t.low, t.high) : value);
     }
   }
+}
+
+template <class Form>
+void winograd_output(const WinogradOutputArguments& arguments) {
+  const WinogradOutputArguments t = arguments;
+  int64_t channel = 0;
+  for (; channel + lanes <= t.channels; channel += lanes) winograd_output_channels<Form>(t, channel, AllLanes{});
+  if (channel < t.channels) winograd_output_channels<Form>(t, channel, FirstLanes(t.channels - channel));
 }
 
 }  // namespace
