@@ -23,6 +23,8 @@ constexpr size_t most_winograd_bytes = size_t{1} << 24;
 
 // Weights of this size are kept for one kernel only, if that one wins nearly everywhere.
 constexpr size_t least_single_bytes = size_t{1} << 18;
+// And transformed ones of this size are not kept at all if they win only somewhere.
+constexpr size_t most_second_bytes = size_t{1} << 23;
 
 // Where Winograd's algorithm wins: at the given sizes, or where they are not known at those of common images.
 struct WinogradWins {
@@ -40,6 +42,8 @@ WinogradWins winograd_wins(kernels::ConvolutionShape shape, const std::array<std
     wins.somewhere |= here;
     wins.everywhere &= here;
   }
+  if (kernels::winograd_weight_elements(table(), shape) * sizeof(float) > most_second_bytes)
+    wins.somewhere = wins.everywhere;
   return wins;
 }
 

@@ -295,8 +295,9 @@ bool winograd_applies(const KernelTable& table, const ConvolutionShape& shape) {
 
 bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape) {
   if (!winograd_applies(table, shape)) return false;
-  // Cycles of a core with two multiply-add units; the transforms' were counted on one tile and vector; a weight read
-  // from beyond the second-level cache comes at about 4 floats a cycle, from memory at one.
+  // Cycles of a core with two multiply-add units; the transforms' were counted on one tile and vector. A weight read
+  // from beyond the second-level cache comes at about 4 floats a cycle, if there are very many at one. Little of that is
+  // hidden behind products. Measured on the layers of ResNet-50 and YOLOX-S, this is within a tenth of the ratio.
   double input_cycles = is_strided(shape) ? 520 : 130;
   double output_cycles = is_strided(shape) ? 380 : 110;
   constexpr double memory_weights = 4e6;
@@ -308,13 +309,13 @@ bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape) {
   double weights = channels * filters;
   auto cycles = [&](double products, double count, double passes) {
     double reading = count / (count > memory_weights ? 1 : 4) * passes;
-    return std::max(products / (2 * lanes), reading);
+    return products / (2 * lanes) + reading;
   };
   double direct = cycles(static_cast<double>(shape.output_pixels()) * 9 * weights, 9 * weights, 1);
   double blocks = static_cast<double>(ceil_divide(tiling.total, std::max<int64_t>(1, tiles_of_block(table, shape))));
   double transforms = tiles * (channels * input_cycles + filters * output_cycles) / lanes;
   auto points = static_cast<double>(Matrices(shape).points());
-  return transforms + cycles(tiles * points * weights, matrices * weights, blocks) < 0.95 * direct;
+  return transforms + cycles(tiles * points * weights, matrices * weights, blocks) < 0.9 * direct;
 }
 
 size_t winograd_weight_elements(const KernelTable& table, const ConvolutionShape& shape) {

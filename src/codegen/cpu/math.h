@@ -39,6 +39,7 @@ class Math {
 
   ExpReduced reduce_exp(Number x, Number low);
   Number erf_of_double(Number x);
+  Number reciprocal_of_next(Number e);
   Number power_of_two(Number n);  // from an integer
   Number scale(Number x, Number n);
   Number exp_of_sum(Number x, Number low);

@@ -26,6 +26,9 @@ struct Format {
 
 constexpr double exp_terms32[] = {0.5, 0.16666576666119928, 0.04166655421298415, 0.008363232883682618,
                                   0.0013926250831497611};
+// 1 / (1 + x) for x in 0 … 1, to 1.8e-3 of it.
+constexpr double next_reciprocal32[] = {0.9982668977471105, -0.9428076256500486, 0.6655112651647395,
+                                        -0.22183708838824617};
 constexpr double log_terms32[] = {0.66666662693023682, 0.40000972151756287, 0.28498786687850952, 0.24279078841209412};
 // erf(x) / x - erf_line32 is the quotient of two polynomials in x^2.
 constexpr double erf_line32 = 0.26;
@@ -167,7 +170,16 @@ Number Math::tanh(Number x) {
 
 Number Math::sigmoid(Number x) {
   Number e = exp(-absolute(x));
-  return select(x < 0, e, x.constant(1)) / (e + 1);
+  Number above = select(x < 0, e, x.constant(1));
+  if (x.bits() == 32 && x.is_vector() && isa_.has_fma) return above * reciprocal_of_next(e);
+  return above / (e + 1);
+}
+
+// 1 / (1 + e) for e in 0 … 1: a division of a vector takes longer than a first guess and one step that cubes its error.
+Number Math::reciprocal_of_next(Number e) {
+  Number guess = polynomial(isa_, e, next_reciprocal32);
+  Number error = 1 - multiply_add(e, guess, guess);
+  return multiply_add(guess, multiply_add(error, error, error), guess);
 }
 
 // In f32 one quotient serves all x. What it would round away near 1 is in the line that is added to it.
