@@ -296,8 +296,8 @@ bool winograd_applies(const KernelTable& table, const ConvolutionShape& shape) {
 bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape) {
   if (!winograd_applies(table, shape)) return false;
   // Cycles of a core with two multiply-add units; the transforms' were counted on one tile and vector. A weight read
-  // from beyond the second-level cache comes at about 4 floats a cycle, if there are very many at one. Little of that is
-  // hidden behind products. Measured on the layers of ResNet-50 and YOLOX-S, this is within a tenth of the ratio.
+  // from beyond the second-level cache comes at about 4 floats a cycle, if there are very many at one. Little of that
+  // is hidden behind products. Measured on the layers of ResNet-50 and YOLOX-S, this is within a tenth of the ratio.
   double input_cycles = is_strided(shape) ? 520 : 130;
   double output_cycles = is_strided(shape) ? 380 : 110;
   constexpr double memory_weights = 4e6;

@@ -20,6 +20,7 @@ struct Isa {
   bool masks_bytes;    // the same for 1 and 2 bytes
   bool has_fma;        // a * b + c rounded once
   bool converts_half;  // between f16 and f32
+  bool scales;         // multiplies vectors of its width by powers of two in one instruction
 };
 
 // All of them, the best of each architecture first: avx512, avx2, sse4.2; neon.

@@ -42,6 +42,7 @@ class Math {
   Number reciprocal_of_next(Number e);
   Number power_of_two(Number n);  // from an integer
   Number scale(Number x, Number n);
+  Number scale_at_once(Number x, Number n);
   Number exp_of_sum(Number x, Number low);
   Number split_log(Number x, Number& exponent);
   Pair log_pair(Number x);

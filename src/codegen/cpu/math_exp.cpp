@@ -2,6 +2,8 @@
 // made in 60 digits; those of log are from FreeBSD's e_log.c and e_logf.c.
 #include <cmath>
 
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include "codegen/cpu/math.h"
 
 namespace selkie::codegen::cpu {
@@ -117,10 +119,22 @@ Number Math::power_of_two(Number n) {
   return ((n + n.integer(f.one_bits)) << f.mantissa).as_real();
 }
 
-// In two steps, so that subnormal results are rounded and not lost.
+// In two steps, so that subnormal results are rounded and not lost, unless one instruction does it.
 Number Math::scale(Number x, Number n) {
+  if (isa_.scales && x.is_vector() && x.lanes() * x.bits() == isa_.vector_bytes * 8) return scale_at_once(x, n);
   Number half = shift_signed(n, 1);
   return x * power_of_two(half) * power_of_two(n - half);
+}
+
+Number Math::scale_at_once(Number x, Number n) {
+  Builder& builder = x.builder();
+  constexpr int present_rounding = 4;
+  auto function =
+      x.bits() == 32 ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_512 : llvm::Intrinsic::x86_avx512_mask_scalef_pd_512;
+  llvm::Value* exponent = builder.CreateSIToFP(n.value(), x.type());
+  llvm::Value* all = llvm::ConstantInt::getAllOnesValue(builder.getIntNTy(x.lanes()));
+  return {builder, builder.CreateIntrinsic(function, {},
+                                           {x.value(), exponent, x.value(), all, builder.getInt32(present_rounding)})};
 }
 
 Number Math::exp_of_sum(Number x, Number low) {
