@@ -228,7 +228,7 @@ void multiply_block(const KernelTable& table, const Block& block) {
   auto begin_of = [&](const DepthPart& part) { return panel_offset(block, part) * block.b.depth_stride; };
   for (int64_t index = 0; index < count; ++index) {
     DepthPart part = parts.at(index);
-    Rows rows = block.copies && tiles.count > 1
+    Rows rows = block.copies
                     ? copy_rows(block, tiles, part)
                     : Rows{.first = block.a ? block.a + part.begin : nullptr, .stride = block.a_stride, .part = part};
     // After the last part another block may come that begins where this one did.
@@ -253,21 +253,23 @@ void multiply_block(const KernelTable& table, const Block& block) {
   }
 }
 
+bool is_beyond_cache(int64_t floats) { return floats * static_cast<int64_t>(sizeof(float)) > cache_sizes().l2; }
+
 bool copies_rows(const KernelTable& table, const CopyQuestion& asked) {
-  if (asked.rows <= table.tile_rows) return false;
   if (asked.columns < 4 * table.tile_columns) return false;
-  if (asked.stride == 0) return true;
+  if (asked.stride == 0) return asked.rows > table.tile_rows;
   // The bytes after which addresses fall into the same set again, and the lines that a set may hold of a tile.
   constexpr int64_t ways = 8;
   constexpr int64_t most_lines = 6;
   int64_t period = std::max<int64_t>(1, cache_sizes().l1 / ways);
   int64_t places = period / std::gcd(period, asked.stride * static_cast<int64_t>(sizeof(float)));
-  return ceil_divide(table.tile_rows, places) > most_lines;
+  return ceil_divide(std::min<int64_t>(asked.rows, table.tile_rows), places) > most_lines;
 }
 
-// A block of fewer rows is taken in deeper parts, but has never more floats in one.
+// A block of fewer rows is taken in deeper parts; it has more floats in one only if it is a single tile.
 int64_t copied_floats(const KernelTable& table, int64_t rows, int64_t products) {
-  return rows * copied_stride(std::min(products, most_depth(table, rows)) + 16);
+  auto floats = [&](int64_t count) { return count * copied_stride(std::min(products, most_depth(table, count)) + 32); };
+  return std::max(floats(rows), floats(std::min<int64_t>(rows, table.tile_rows)));
 }
 
 int64_t rows_of_block(const KernelTable& table, int64_t rows, int64_t products) {

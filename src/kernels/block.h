@@ -29,7 +29,7 @@ struct Block {
   const float* const* pointers = nullptr;  // as fill_pointers lays them out
   const float* a = nullptr;  // or the first row, if all are the same distance apart; then there is one tap
   int64_t a_stride = 0;
-  bool fetches_rows = false;  // a was not used just before, so that its rows are worth fetching ahead
+  bool fetches_rows = false;  // they come from beyond the second-level cache, so that they are worth fetching ahead
   float* copies = nullptr;    // room for copied_floats, if copies_rows says that rows are copied first
   int64_t taps = 1;
   int64_t depth = 0;  // products per tap
@@ -46,6 +46,9 @@ struct Block {
   Epilogue epilogue;
 };
 void multiply_block(const KernelTable& table, const Block& block);
+
+// Whether so many floats are more than the second-level cache holds.
+bool is_beyond_cache(int64_t floats);
 
 // Whether the rows of a block are copied to lie side by side: those that lie anywhere, or so far apart that the rows of
 // a tile share too few sets of the cache. A copy pays once it is multiplied by some columns.

@@ -227,7 +227,7 @@ void run_task(const KernelTable& table, const Convolution& convolution, const Co
                          .pointers = scratch.pointers,
                          .a = plain ? convolution.input + input : nullptr,
                          .a_stride = convolution.input_pixel_stride,
-                         .fetches_rows = true,
+                         .fetches_rows = is_beyond_cache(shape.output_pixels() * shape.input_channels),
                          .copies = scratch.copies,
                          .taps = shape.taps() / joined,
                          .depth = channels * joined,

@@ -83,7 +83,7 @@ void run_task(const KernelTable& table, const Gemm& gemm, const GemmPlan& plan, 
   int64_t row_end = std::min(gemm.m, row_begin + plan.rows_of_task);
   int64_t column_begin = task % plan.column_tasks * plan.columns_of_task;
   int64_t column_end = std::min(gemm.n, column_begin + plan.columns_of_task);
-  Block block{.fetches_rows = gemm.a_column_stride == 1,
+  Block block{.fetches_rows = gemm.a_column_stride == 1 && is_beyond_cache(gemm.m * gemm.k),
               .copies = scratch.copies,
               .depth = gemm.k,
               .c_stride = gemm.c_row_stride,

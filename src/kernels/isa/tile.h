@@ -134,8 +134,10 @@ SELKIE_INLINE void one_tile(const TileArguments& t, int64_t offset, Rows a, cons
     for (; left >= steps; left -= steps) {
 #pragma GCC unroll 4
       for (int s = 0; s < steps; ++s) {
-        __builtin_prefetch(ahead, 0, locality);
-        ahead += ahead_step;
+        if (locality == 2 || s % 2 == 0) {
+          __builtin_prefetch(ahead, 0, locality);
+          ahead += locality == 2 ? ahead_step : 2 * ahead_step;
+        }
         one_step(sum[s % sums], a, s, b);
         b += b_stride;
       }
