@@ -164,7 +164,7 @@ SELKIE_INLINE void fetch_tile(const TileArguments& t, int64_t offset) {
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-    for (int i = 0; i < vectors * lanes; i += line) __builtin_prefetch(t.c + offset + r * t.c_stride + i, 1);
+    for (int i = 0; i < vectors * lanes; i += line) __builtin_prefetch(t.c + offset + r * t.c_stride + i, 0, 2);
   if (!t.addend) return;
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r)
