@@ -22,23 +22,33 @@ class Whole:
 
 
 def last_sigmoids(path):
+    """(operand, output) of the sigmoids that are outputs of the model."""
     graph = onnx.load(path, load_external_data=False).graph
-    outputs = {value.name for value in graph.output}
-    return [node.input[0] for node in graph.node if node.op_type == "Sigmoid" and node.output[0] in outputs]
+    outputs = [value.name for value in graph.output]
+    found = [node for node in graph.node if node.op_type == "Sigmoid" and node.output[0] in outputs]
+    return [(node.input[0], outputs.index(node.output[0])) for node in found]
 
 
 class WithLogits(Whole):
     """A model whose outputs are sigmoids, with what they are of as further outputs.
 
-    onnxruntime's sigmoid is right to 1e-7 in absolute terms only. Where all probabilities are small, which is usual for
-    random inputs, the logits still tell whether the net in front of it is right."""
+    onnxruntime's sigmoid is right to 1e-7 in absolute terms only: of the small probabilities that random inputs have
+    nothing is right, up to twice their size. So the net in front is held against onnxruntime's, and the sigmoid against
+    that of onnxruntime's logits in double precision."""
 
     def __init__(self, path, folder):
-        model = onnx.load(path)
-        for name in last_sigmoids(path):
+        model, self.sigmoids = onnx.load(path), last_sigmoids(path)
+        for name, _ in self.sigmoids:
             model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
         super().__init__(folder / path.name)
         onnx.save(model, self.probed)
+
+    def aligned(self, values, probed):
+        right = list(probed)
+        logits = right[len(right) - len(self.sigmoids) :]
+        for (_, output), logit in zip(self.sigmoids, logits):
+            right[output] = (1 / (1 + np.exp(-logit.astype(np.float64)))).astype(logit.dtype)
+        return values, right
 
 
 def kinds(tensors):
