@@ -51,10 +51,11 @@ def selkie_accepts(option):
     return option in subprocess.run([SELKIE, "bench", "--help"], capture_output=True, text=True).stdout
 
 
-def command_of(engine, model, threads, dims):
+def command_of(engine, model, threads, options):
+    """`options` are of `selkie bench`."""
     if engine == "selkie":
         given = ["--threads", str(threads)] if selkie_accepts("--threads") else []
-        return [SELKIE, "bench", str(model), "--worker", *given, *(f"--dims={dim}" for dim in dims)]
+        return [SELKIE, "bench", str(model), "--worker", *given, *options]
     path = convert_for_mnn(model) if engine == "mnn" else model
     return [sys.executable, str(Path(__file__).with_name("worker.py")), engine, str(path), str(threads)]
 
@@ -76,12 +77,12 @@ def prepare_process(cores):
 class Engine:
     """One engine with one model. It is stopped except while it answers, so that its threads cannot disturb others."""
 
-    def __init__(self, name, model, threads, limit, dims=()):
+    def __init__(self, name, model, threads, limit, options=()):
         self.name, self.limit, self.folder = name, limit, tempfile.TemporaryDirectory(prefix="selkie-compare-")
         self.log = open(Path(self.folder.name) / "log", "w+")
         cores = cores_for(threads)
         self.process = subprocess.Popen(
-            command_of(name, model, threads, dims), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
+            command_of(name, model, threads, options), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
             text=True, bufsize=1, process_group=0, preexec_fn=lambda: prepare_process(cores),
         )  # fmt: skip
         self.greeting = self.answer(60)

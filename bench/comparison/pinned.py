@@ -38,7 +38,7 @@ def measure(engines, settings, budget):
 def compare_shape(model, path, sizes, settings, threads):
     """Seconds of the dynamic model's runs and of the pinned one's, and how far their answers are from each other."""
     inputs = model.inputs(*sizes)
-    dims = [f"{name}={size}" for name, size in sizes_by_name(path, inputs).items()]
+    dims = [f"--dims={name}={size}" for name, size in sizes_by_name(path, inputs).items()]
     engines = []
     try:
         for given in ([], dims):

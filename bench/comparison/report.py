@@ -65,7 +65,8 @@ class Report:
             self.met += 1
         else:
             relation = "at most" if at_most else "at least"
-            self.missed.append(f"{name}: {number(value)}, must be {relation} {bar:g}")
+            shown = "–" if value is None else f"{value:.3g}"
+            self.missed.append(f"{name}: {shown}, must be {relation} {bar:.3g}")
         return passed
 
     def keep(self, section, record):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 
 import onnx
 from onnx import TensorShapeProto
@@ -74,11 +75,35 @@ def export(path, make, examples, axes, outputs=("out",), script=False):
     onnx.save(honest(onnx.load_from_string(raw.getvalue())), path)
 
 
+def calibrated(module, *example):
+    """Sets the statistics of batch norms on one example, so that values stay of order 1.
+
+    The norms only scale, all channels alike: a net of random weights maps all inputs to nearly the same values, and
+    taking away their mean, or scaling up channels that are almost 0, would leave rounding errors, made large.
+    Biases, a tenth of the values' variance, keep deep nets from amplifying such errors; more of them, and the output
+    hardly depends on the input."""
+
+    def scale(norm, inputs):
+        norm.running_mean.zero_()
+        norm.running_var.fill_(inputs[0].square().mean())
+        norm.weight.fill_(0.9**0.5)
+        norm.bias.normal_(std=0.1**0.5)
+
+    norms = [m for m in module.modules() if isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d))]
+    hooks = [norm.register_forward_pre_hook(scale) for norm in norms]
+    with torch.no_grad():
+        module.eval()(*example)
+    for hook in hooks:
+        hook.remove()
+    return module
+
+
 def image_net(make, sides=((64, 64), (96, 80)), outputs=("out",), script=True):
     """A writer for a net over one image, whose size is dynamic unless there is only one example size."""
 
     def write(path):
         examples = [{"image": normal(1, 3, h, w, seed=i)} for i, (h, w) in enumerate(sides)]
-        export(path, make, examples, {"image": {2: "H", 3: "W"}} if len(sides) > 1 else {}, outputs, script)
+        axes = {"image": {2: "H", 3: "W"}} if len(sides) > 1 else {}
+        export(path, lambda: calibrated(make(), torch.randn(1, 3, *sides[0])), examples, axes, outputs, script)
 
     return write

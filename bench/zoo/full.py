@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from .builder import FLOAT, Builder
-from .export import Model, export, integers, normal
+from .export import Model, calibrated, export, integers, normal
 from .nets import MobileNetV2, ResNet50, YoloX
 from .packaged import OCR, fetch, packaged, read
 from .sequence import BS, Bert, Conformer, Gpt2
@@ -22,29 +22,6 @@ WORDS = 30522
 @dataclass(frozen=True)
 class FullModel(Model):
     inputs: Callable[..., dict[str, np.ndarray]]
-
-
-def calibrated(module, *example):
-    """Sets the statistics of batch norms on one example, so that values stay of order 1.
-
-    The norms only scale, all channels alike: a net of random weights maps all inputs to nearly the same values, and
-    taking away their mean, or scaling up channels that are almost 0, would leave rounding errors, made large.
-    Biases, a tenth of the values' variance, keep deep nets from amplifying such errors; more of them, and the output
-    hardly depends on the input."""
-
-    def scale(norm, inputs):
-        norm.running_mean.zero_()
-        norm.running_var.fill_(inputs[0].square().mean())
-        norm.weight.fill_(0.9**0.5)
-        norm.bias.normal_(std=0.1**0.5)
-
-    norms = [m for m in module.modules() if isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d))]
-    hooks = [norm.register_forward_pre_hook(scale) for norm in norms]
-    with torch.no_grad():
-        module.eval()(*example)
-    for hook in hooks:
-        hook.remove()
-    return module
 
 
 def tokens(batch, length):

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .export import Model, export, integers, normal
+from .export import Model, calibrated, export, integers, normal
 
 
 class ResBlock(nn.Module):
@@ -315,16 +315,16 @@ def sam_decoder(path):
 
 def yolov6(path):
     outputs = ("kept", "boxes", "scores")
-    export(path, lambda: YoloV6(4, 1, 5), images((64, 64), (96, 128), batch=(1, 2)), NHW, outputs)
+    export(path, lambda: calibrated(YoloV6(4, 1, 5), torch.randn(2, 3, 64, 64)), images((64, 64), (96, 128), batch=(1, 2)), NHW, outputs)
 
 
 def nms_detector(path):
     outputs = ("boxes", "scores", "labels")
-    export(path, lambda: NmsDetector(8, 5), images((64, 64), (40, 96), batch=(1, 2)), NHW, outputs)
+    export(path, lambda: calibrated(NmsDetector(8, 5), torch.randn(2, 3, 64, 64)), images((64, 64), (40, 96), batch=(1, 2)), NHW, outputs)
 
 
 def dyn_conv(path):
-    export(path, lambda: DynConv(8, 2, 10), images((32, 32), (40, 56)), HW)
+    export(path, lambda: calibrated(DynConv(8, 2, 10), torch.randn(1, 3, 32, 32)), images((32, 32), (40, 56)), HW)
 
 
 MODELS = [

@@ -16,12 +16,19 @@ constexpr size_t chunk_bytes = size_t{64} << 20;
 
 constexpr size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
+constexpr size_t unit_of(size_t bytes) { return bytes < least_large ? line : large_page; }
+
 }  // namespace
 
+size_t memory_size(size_t bytes) {
+  size_t unit = unit_of(bytes);
+  return bytes > SIZE_MAX - unit ? SIZE_MAX : std::max(round_up(bytes, unit), unit);
+}
+
 std::byte* allocate_memory(size_t bytes) {
-  size_t unit = bytes < least_large ? line : large_page;
-  if (bytes > SIZE_MAX - unit) return nullptr;
-  size_t size = std::max(round_up(bytes, unit), unit);
+  size_t size = memory_size(bytes);
+  if (size == SIZE_MAX) return nullptr;
+  size_t unit = unit_of(bytes);
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(unit, size));
   if (memory != nullptr && unit == large_page) madvise(memory, size, MADV_HUGEPAGE);
   return memory;

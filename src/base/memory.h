@@ -12,6 +12,8 @@ namespace selkie {
 // Aligned to a cache line, and undefined; of large pages where the system has them. Null if it has no memory. To be
 // freed with std::free.
 std::byte* allocate_memory(size_t bytes);
+// What it takes from the system for so many bytes; SIZE_MAX if that cannot be.
+size_t memory_size(size_t bytes);
 
 // Tensors that are made together and live together, one behind the other in large blocks.
 class Slab {

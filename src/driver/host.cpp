@@ -96,7 +96,7 @@ const ir::Value* find_value(const ir::Region& body, std::string_view name) {
 
 }  // namespace
 
-std::vector<runtime::HostFunction> host_functions(std::shared_ptr<const ir::Module> module,
+std::vector<runtime::HostFunction> host_functions(const std::shared_ptr<const ir::Module>& module,
                                                   std::span<const compiler::HostNode> nodes,
                                                   const interp::Options& how) {
   std::vector<runtime::HostFunction> functions;

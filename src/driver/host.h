@@ -13,7 +13,7 @@
 namespace selkie::driver {
 
 // Functions for all nodes, in their order. Each has random numbers of its own, from the seed and its place.
-std::vector<runtime::HostFunction> host_functions(std::shared_ptr<const ir::Module> module,
+std::vector<runtime::HostFunction> host_functions(const std::shared_ptr<const ir::Module>& module,
                                                   std::span<const compiler::HostNode> nodes,
                                                   const interp::Options& how);
 

@@ -10,11 +10,11 @@
 namespace selkie::runtime {
 namespace {
 
-constexpr size_t alignment = 64;
 // Smaller blocks are as quick to get from the system.
 constexpr size_t least_kept = size_t{1} << 16;
-// Blocks wait for so many runs.
-constexpr int64_t patience = 8;
+// Blocks wait for so many runs. At random shapes a result of some size may not come for a while; to free its block and
+// to ask for it again each time costs its pages anew, and leaves holes between blocks that nothing else fills.
+constexpr int64_t patience = 64;
 
 }  // namespace
 
@@ -97,7 +97,7 @@ Tensor Buffers::tensor(DType dtype, Dims dims) {
     fail("a tensor of shape {} has too many elements", to_string(dims));
   std::shared_ptr<MemoryBudget> budget = MemoryBudget::current();
   budget->charge(needed);
-  size_t bytes = (static_cast<size_t>(needed) + alignment - 1) / alignment * alignment;
+  size_t bytes = memory_size(static_cast<size_t>(needed));  // all of a large page, whatever is needed of it next
   Pool::Block block = bytes < least_kept ? Pool::Block{} : pool_->take(bytes);
   if (block.memory == nullptr) {
     block = {.memory = allocate_memory(bytes), .bytes = bytes, .run = 0};

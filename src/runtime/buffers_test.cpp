@@ -5,7 +5,7 @@
 namespace selkie::runtime {
 namespace {
 
-constexpr int64_t large = 1 << 16;  // floats
+constexpr int64_t large = 1 << 19;  // floats: a large page
 
 TEST(Buffers, BlockServesTheNextRun) {
   Buffers buffers;
@@ -15,6 +15,14 @@ TEST(Buffers, BlockServesTheNextRun) {
   Tensor again = buffers.tensor(DType::f32, {2, large / 4});
   EXPECT_EQ(again.bytes(), first);
   EXPECT_EQ(buffers.kept_bytes(), 0);
+}
+
+TEST(Buffers, LargePageServesAllSizesThatFit) {
+  Buffers buffers;
+  const std::byte* first = buffers.tensor(DType::f32, {large / 8}).bytes();
+  EXPECT_EQ(buffers.kept_bytes(), 4 * large);
+  for (int64_t size : {large, large / 8, large / 2}) EXPECT_EQ(buffers.tensor(DType::f32, {size}).bytes(), first);
+  EXPECT_EQ(buffers.kept_bytes(), 4 * large);
 }
 
 TEST(Buffers, BlockInUseIsNotGivenTwice) {
@@ -34,7 +42,7 @@ TEST(Buffers, MuchTooLargeBlockIsLeftAlone) {
 TEST(Buffers, BlocksThatWaitTooLongAreFreed) {
   Buffers buffers;
   buffers.tensor(DType::f32, {large});
-  for (int run = 0; run < 20; ++run) {
+  for (int run = 0; run < 200; ++run) {
     buffers.begin_run();
     buffers.tensor(DType::f32, {8 * large});
   }

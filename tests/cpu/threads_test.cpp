@@ -94,6 +94,23 @@ func @main(%x: f32[T, 2, 24]) -> (y: ?) {
   check_contexts(executable, [](int64_t length) { return Dims{length, 2, 24}; });
 }
 
+TEST(Contexts, ProductsOfBytesAndOfHalves) {
+  auto executable = built({{"w", {48, 40}}, {"v", {40, 24}}}, R"(
+func @main(%x: f32[S, 48]) -> (y: ?) {
+  %b, %b_scale, %b_zero = dynamic_quantize_linear(@w)
+  %q, %scale, %zero = dynamic_quantize_linear(%x)
+  %sums = matmul_integer(%q, %b, %zero, %b_zero)
+  %p = cast(%sums) {to = 1}
+  %h = mul(%p, %scale)
+  %h16 = cast(%h) {to = 10}
+  %v16 = cast(@v) {to = 10}
+  %y16 = matmul(%h16, %v16)
+  %y = cast(%y16) {to = 1}
+  return %y
+})");
+  check_contexts(executable, [](int64_t length) { return Dims{length, 48}; });
+}
+
 // Nodes on the host share the module: its symbols and operators.
 TEST(Contexts, BranchesAndSizesThatOnlyRunningTells) {
   auto executable = built({{"w", {8, 8}}}, R"(

@@ -107,7 +107,7 @@ std::string with_size(const std::string& input, const std::string& name, int64_t
 
 // Calls progress(share) between runs.
 template <class Progress>
-Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& options, std::string dims,
+Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& options, const std::string& dims,
             Progress progress) {
   model.run(inputs);  // the first one plans the arena
   std::vector<double> times;
@@ -131,7 +131,7 @@ Row measure(CpuRun& model, const std::vector<HostValue>& inputs, const Options& 
     return times[std::min(times.size() - 1, static_cast<size_t>(share * static_cast<double>(times.size())))];
   };
   const runtime::Statistics& s = model.statistics();
-  return {.dims = std::move(dims),
+  return {.dims = dims,
           .p50 = at(0.5),
           .p90 = at(0.9),
           .p99 = at(0.99),
