@@ -105,7 +105,8 @@ class Counter {
                                  c.output_channels, window.empty() ? "1" : window,
                                  shape.stride[2] > 1 ? fmt::format(", stride {}", shape.stride[2]) : ""),
             .operations = 2 * static_cast<double>(shape.output_pixels()) * static_cast<double>(shape.taps()) *
-                          static_cast<double>(c.input_channels / c.groups) * static_cast<double>(c.output_channels),
+                          static_cast<double>(c.input_channels) / static_cast<double>(c.groups) *
+                          static_cast<double>(c.output_channels),
             .bytes = bytes({c.input, c.output, weights, addend}) + bytes_of_epilogue(c.epilogue)};
   }
 
