@@ -166,7 +166,10 @@ void multiply_panel(const KernelTable& table, const Block& block, const RowTiles
   const float* const* pointers = block.pointers;
   auto run = [&](int64_t count, int64_t rows) {
     arguments.tiles = count;
-    if (!rows_of_a.first) arguments.rows = pointers + part.tap_begin * rows;
+    if (!rows_of_a.first) {
+      arguments.rows = pointers + part.tap_begin * rows;
+      pointers += count * rows * block.taps;
+    }
     if (fetches_rows) fetch_rows(rows, arguments);
     arguments.row_step = rows * block.taps;
     if (count) functions[rows - 1](arguments);
@@ -175,7 +178,6 @@ void multiply_panel(const KernelTable& table, const Block& block, const RowTiles
     if (arguments.addend) arguments.addend += done * block.c_stride;
     if (arguments.a) arguments.a += done * arguments.a_stride;
     arguments.ahead += count * arguments.ahead_step * part.taps * part.depth;
-    pointers += done * block.taps;
   };
   run(tiles.extra, tiles.rows + 1);
   run(tiles.count - tiles.extra, tiles.rows);
