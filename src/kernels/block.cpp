@@ -155,7 +155,7 @@ void multiply_panel(const KernelTable& table, const Block& block, const RowTiles
                           .ahead = nullptr,
                           .ahead_step = 0};
   size_t vectors = columns > table.lanes ? 1 : 0;
-  constexpr int64_t few = 4;
+  constexpr int64_t few = 3;
   const TileFunction* functions = !rows_of_a.first    ? table.tiles[vectors]
                                   : tiles.count < few ? table.few_even_tiles[vectors]
                                                       : table.even_tiles[vectors];
