@@ -72,9 +72,9 @@ class Emitter {
   std::array<Slot, 3> spatial_slots(const ir::SymDims& dims, size_t first, int64_t fill);
   sym::Expr elements(const Value& value);
   uint32_t kernel_index(kir::Kernel kernel);
-  // The launch of a kernel that writes `output`.
   // Sizes that must be equal for a node to run.
   void add_size_check(const codegen::SizeCheck& check, const std::string& node);
+  // The launch of a kernel that writes `output`.
   uint32_t add_launch(Register output, codegen::StitchedKernel kernel, std::string name);
   const ir::SymDims& dims_of(const Value& value) { return *rdp_.known(value).type.dims; }
 

@@ -138,7 +138,7 @@ void multiply_panel(const KernelTable& table, const Block& block, const RowTiles
                           .row_step = 0,
                           .a = rows_of_a.first,
                           .a_stride = rows_of_a.stride,
-                          .a_offset = rows_of_a.first ? 0 : part.begin,
+                          .a_offset = part.begin,
                           .taps = part.taps,
                           .depth = part.depth,
                           .b = panel + panel_offset(block, part) * depth_stride,

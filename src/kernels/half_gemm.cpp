@@ -30,7 +30,6 @@ std::optional<uint16_t> exact_code(HalfKind kind, float value) {
 }
 
 struct HalfScratch {
-  const float** pointers;
   float* a;  // rows whose columns are not contiguous
   float* b;
   size_t bytes;
@@ -38,7 +37,6 @@ struct HalfScratch {
   HalfScratch(const HalfGemm& gemm, const HalfPlan& plan, void* base) {
     Scratch scratch(base);
     const Gemm& m = gemm.matrices;
-    pointers = scratch.take<const float*>(plan.rows_of_block);
     a = scratch.take<float>(m.a_column_stride == 1 ? 0 : plan.rows_of_block * m.k);
     b = scratch.take<float>(plan.widened_columns * m.k);
     bytes = scratch.used();
@@ -92,11 +90,10 @@ void multiply_widened(const KernelTable& table, const HalfGemm& gemm, const Half
   for (int64_t row = 0; row < m.m; row += plan.rows_of_block) {
     int64_t rows = std::min(plan.rows_of_block, m.m - row);
     auto [a, stride] = rows_of_a(m, row, rows, scratch.a);
-    auto pointer = [&, first = a, step = stride](int64_t r, int64_t) { return first + r * step; };
-    fill_pointers(table, rows, 1, pointer, scratch.pointers);
     multiply_block(table,
                    {.rows = rows,
-                    .pointers = scratch.pointers,
+                    .a = a,
+                    .a_stride = stride,
                     .depth = m.k,
                     .b = {.base = scratch.b, .panel_stride = m.k * width, .depth_stride = width, .first_column = begin},
                     .c = m.c + row * m.c_row_stride,

@@ -18,7 +18,7 @@ struct TileArguments {
   int64_t row_step;          // pointers from one tile to the next
   const float* a;            // or the first row, if all are the same distance apart; then there is one tap
   int64_t a_stride;
-  int64_t a_offset;  // added to every row
+  int64_t a_offset;  // added to every pointer
   int64_t taps;
   int64_t depth;     // products per tap
   const float* b;    // [taps * depth][tile columns], columns contiguous

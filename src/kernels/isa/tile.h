@@ -41,7 +41,7 @@ struct EvenRows {
   int64_t stride;
 
   SELKIE_INLINE EvenRows(const TileArguments& t, int64_t tile) : stride(t.a_stride) {
-    const float* first = t.a + t.a_offset + tile * rows * stride;
+    const float* first = t.a + tile * rows * stride;
 #pragma GCC unroll 16
     for (int i = 0; i < (rows + 2) / 3; ++i) at[i] = first + 3 * i * stride;
   }

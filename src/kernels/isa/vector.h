@@ -50,8 +50,8 @@ SELKIE_INLINE Vector clamp(Vector x, float low, float high) {
 }
 
 struct AllLanes {
-  SELKIE_INLINE Vector load(const float* from) const { return *reinterpret_cast<const UnalignedVector*>(from); }
-  SELKIE_INLINE void store(float* to, Vector value) const { *reinterpret_cast<UnalignedVector*>(to) = value; }
+  SELKIE_INLINE Vector load(const float* from) const { return kernels::load(from); }
+  SELKIE_INLINE void store(float* to, Vector value) const { kernels::store(to, value); }
 };
 
 // The first `count` lanes of a vector, 1 … lanes; the other ones are neither read nor written, and are 0 once loaded.

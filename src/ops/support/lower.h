@@ -152,9 +152,9 @@ using kir::Index;
 // The dtype in which elements are computed: f32 for the smaller floats, else their own.
 DType compute_dtype(DType dtype);
 
-// The index of an operand that is broadcast to the result, from the index of the result.
 // What a dim that is broadcast must be equal to: itself if it is 1 (or 0), else the result's.
 sym::Expr broadcast_size(sym::Expr from, sym::Expr to);
+// The index of an operand that is broadcast to the result, from the index of the result.
 Index broadcast_index(const LowerContext& c, const SymDims& from, const SymDims& to, const Index& at);
 // An element of operand i, broadcast to result 0, as a `dtype`.
 kir::Value broadcast_operand(const LowerContext& c, size_t i, const Index& at, DType dtype);
