@@ -38,7 +38,7 @@ WinogradWins winograd_wins(kernels::ConvolutionShape shape, const std::array<std
   WinogradWins wins;
   for (int64_t side : {8, 16, 32, 64, 128}) {
     for (size_t i = 1; i < 3; ++i) shape.output[i] = shape.input[i] = output[i].value_or(side);
-    bool here = kernels::winograd_wins(table(), shape);
+    bool here = kernels::winograd_wins(table(), shape, kernels::WinogradWeights::transformed);
     wins.somewhere |= here;
     wins.everywhere &= here;
   }
@@ -219,6 +219,7 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
     return constant_register(std::move(to), name);
   };
   call.depthwise = kernels::is_depthwise(shape);
+  call.exact = options_.exact;
   if (call.depthwise) {
     call.weights = packed(kernels::packed_depthwise_elements(shape),
                           [&](const float* w, float* to) { kernels::pack_depthwise(shape, w, to); });

@@ -6,6 +6,7 @@
 #include "kernels/attention.h"
 #include "kernels/block.h"
 #include "kernels/versions.h"
+#include "kernels/winograd.h"
 
 namespace selkie::driver {
 namespace {
@@ -21,6 +22,8 @@ std::string name(kernels::ConvolutionVersion version) {
       return "depthwise";
     case kernels::ConvolutionVersion::winograd:
       return "winograd";
+    case kernels::ConvolutionVersion::winograd_of_packed:
+      return "winograd, weights transformed in the call";
     case kernels::ConvolutionVersion::direct:
       return "direct";
   }
@@ -94,13 +97,14 @@ class Reader {
       return name(kernels::convolution_version(table(), shape,
                                                {.depthwise = call.depthwise,
                                                 .direct = call.weights != program::no_register,
-                                                .winograd = call.winograd != program::no_register}));
+                                                .winograd = call.winograd != program::no_register,
+                                                .exact = call.exact}));
     };
     if (known) {
       out.here = fmt::format("{} × {} pixels, batch = {}", shape.output[1], shape.output[2], shape.batch);
       out.chosen = version();
     }
-    if (call.depthwise || call.winograd == program::no_register || call.weights == program::no_register ||
+    if (call.exact || call.weights == program::no_register || !kernels::winograd_applies(table(), shape) ||
         std::ranges::all_of(call.output_dims, [&](Slot s) { return is_constant(s); })) {
       out.ranges = {{.first = 0, .last = {}, .version = version()}};
       return out;

@@ -116,26 +116,29 @@ void depthwise(const Bench& bench, ConvolutionShape shape) {
 }
 
 // GFLOP/s are those of the direct sum, so that ratios to "conv" are ratios of times.
-void winograd(const Bench& bench, const ConvolutionShape& shape) {
+void winograd(const Bench& bench, const ConvolutionShape& shape, WinogradWeights form) {
+  bool transformed = form == WinogradWeights::transformed;
   std::vector<float> input = random_floats(shape.input[1] * shape.input[2] * shape.input_channels, 1);
   std::vector<float> weights = random_floats(shape.output_channels * shape.input_channels * 9, 2);
   std::vector<float> bias = random_floats(shape.output_channels, 3);
-  Aligned transformed(winograd_weight_elements(bench.table, shape));
-  winograd_transform_weights(bench.table, shape, weights.data(), transformed.data());
+  Aligned packed(transformed ? winograd_weight_elements(bench.table, shape)
+                             : packed_convolution_elements(bench.table, shape));
+  (transformed ? winograd_transform_weights : pack_convolution)(bench.table, shape, weights.data(), packed.data());
   int64_t outputs = shape.output_pixels() * shape.output_channels;
   Aligned output(static_cast<size_t>(outputs));
   Convolution problem{.shape = shape,
                       .input = input.data(),
                       .input_pixel_stride = shape.input_channels,
-                      .packed_weights = transformed.data(),
+                      .packed_weights = packed.data(),
                       .bias = bias.data(),
                       .output = output.data(),
                       .output_pixel_stride = shape.output_channels};
-  WinogradPlan plan = plan_winograd(bench.table, problem, 1);
+  WinogradPlan plan = plan_winograd(bench.table, problem, form, 1);
   Aligned scratch(plan.scratch_bytes / 4);
   double seconds = best_of_tasks(
       plan.tasks, [&](int64_t task) { run_winograd(bench.table, problem, plan, task, task + 1, scratch.data()); });
-  bench.report(fmt::format("winograd {}{}", text(shape), winograd_wins(bench.table, shape) ? "" : " (not chosen)"),
+  bench.report(fmt::format("winograd {}{}{}", text(shape), transformed ? "" : " packed",
+                           winograd_wins(bench.table, shape, form) ? "" : " (not chosen)"),
                18.0 * static_cast<double>(outputs * shape.input_channels),
                4.0 * static_cast<double>(outputs) + 4.0 * static_cast<double>(input.size()), seconds);
 }
@@ -207,13 +210,15 @@ void winograds(const Bench& bench) {
                                 {80, 64},
                                 {40, 128},
                                 {20, 256},
+                                {52, 128},
                                 {32, 16},
                                 {16, 32},
                                 {8, 64}}) {
     for (int64_t stride : {1, 2}) {
       ConvolutionShape shape = square(size * stride, channels, channels, 3, stride);
       convolution(bench, shape);
-      winograd(bench, shape);
+      winograd(bench, shape, WinogradWeights::transformed);
+      winograd(bench, shape, WinogradWeights::packed);
     }
   }
 }

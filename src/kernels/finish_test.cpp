@@ -135,7 +135,7 @@ void check_convolution(const KernelTable& table, const ConvolutionShape& s, Kind
                              .finish = finish,
                              .epilogue = {}};
             if (kind == Kind::winograd) {
-              WinogradPlan plan = plan_winograd(table, call, 2);
+              WinogradPlan plan = plan_winograd(table, call, WinogradWeights::transformed, 2);
               TestScratch scratch(plan.scratch_bytes);
               run_winograd(table, call, plan, 0, plan.tasks, scratch.data());
             } else if (kind == Kind::depthwise) {

@@ -101,6 +101,32 @@ struct WinogradInputArguments {
   const int64_t* points;  // where each one is, from there
 };
 
+// Filters of 3x3 into their 36 matrices.
+struct WinogradWeightsArguments {
+  const float* weights;  // of the first tap
+  int64_t tap_stride;
+  int64_t count;  // filters, a multiple of the lanes of a vector
+  float* to;
+  int64_t matrix_stride;
+};
+
+// Points of a few tiles times filters, which are transformed on the way: one vector of output channels.
+struct WinogradFewArguments {
+  const float* weights;  // of the first tap and input channel
+  int64_t tap_stride;
+  int64_t channel_stride;
+  const float* after;  // weights that are worth fetching
+  int64_t channels;
+  bool accumulate;        // add to what the products are
+  const float* inputs;    // of the first tile
+  const int64_t* points;  // where each one is, from there
+  int64_t tiles;
+  int64_t input_stride;  // from tile to tile
+  float* products;       // and the same of these
+  const int64_t* product_points;
+  int64_t product_stride;
+};
+
 // Points into a 4x4 tile of the output, of which rows x columns exist.
 struct WinogradOutputArguments {
   const float* from;
@@ -193,8 +219,11 @@ struct KernelTable {
   DepthwiseFunction depthwise[depthwise_kinds][most_depthwise_pixels];
   void (*winograd_input)(const WinogradInputArguments&);
   void (*winograd_output)(const WinogradOutputArguments&);
+  void (*winograd_weights)(const WinogradWeightsArguments&);
+  void (*winograd_few)(const WinogradFewArguments&);
   void (*strided_winograd_input)(const WinogradInputArguments&);
   void (*strided_winograd_output)(const WinogradOutputArguments&);
+  void (*strided_winograd_weights)(const WinogradWeightsArguments&);
   // to[i] = function(from[i]).
   void (*map)(Function function, const float* from, int64_t count, float* to);
   // to[i] = from[i] * factor.

@@ -8,8 +8,10 @@ namespace selkie::kernels {
 ConvolutionVersion convolution_version(const KernelTable& table, const ConvolutionShape& shape,
                                        const PackedFor& kernels) {
   if (kernels.depthwise) return ConvolutionVersion::depthwise;
-  bool winograd = kernels.winograd && (!kernels.direct || winograd_wins(table, shape));
-  return winograd ? ConvolutionVersion::winograd : ConvolutionVersion::direct;
+  if (kernels.winograd && (!kernels.direct || winograd_wins(table, shape, WinogradWeights::transformed)))
+    return ConvolutionVersion::winograd;
+  bool transforms = !kernels.exact && winograd_wins(table, shape, WinogradWeights::packed);
+  return transforms ? ConvolutionVersion::winograd_of_packed : ConvolutionVersion::direct;
 }
 
 ProductVersion product_version(const KernelTable& table, const Gemm& gemm) {

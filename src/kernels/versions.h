@@ -7,12 +7,13 @@
 
 namespace selkie::kernels {
 
-enum class ConvolutionVersion { direct, depthwise, winograd };
+enum class ConvolutionVersion { direct, depthwise, winograd, winograd_of_packed };
 // The kernels that weights are packed for: the depthwise one, or the direct one, Winograd's or both.
 struct PackedFor {
   bool depthwise;
   bool direct;
   bool winograd;
+  bool exact;  // Winograd's kernel may not transform those of the direct one
 };
 ConvolutionVersion convolution_version(const KernelTable& table, const ConvolutionShape& shape,
                                        const PackedFor& kernels);

@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t matrices_of_side = 6;
 constexpr int64_t matrices = matrices_of_side * matrices_of_side;
 constexpr int64_t tile_outputs = 4;
+constexpr int64_t taps = 9;
 
 bool is_strided(const ConvolutionShape& shape) { return shape.stride[1] == 2; }
 // Of the input's pixels, and of points.
@@ -85,18 +86,36 @@ struct Tiling {
         total(shape.batch * down * across) {}
 };
 
+// Output channels whose products are made at one time.
+struct ChannelGroup {
+  int64_t begin;  // a multiple of the width of a panel of weights
+  int64_t count;
+  int64_t stride;  // floats of a row of products
+};
+
+// Input channels whose weights are transformed at one time, if they were not before: the second-level cache holds them
+// beside the rest.
+constexpr int64_t channels_of_part = 64;
+// So few tiles are multiplied by weights as they are transformed, which are then not stored.
+constexpr int64_t most_few_tiles = 8;
+// Of their input channels, so that weights are in cache while they are read once per row of points.
+constexpr int64_t channels_of_few = 128;
+int64_t part_stride(const KernelTable& table) { return channels_of_part * table.tile_columns + 16; }
+
 struct WinogradScratch {
   float* zeros;
   float* inputs;    // [matrices][rows][tiles][input channels]
-  float* products;  // [matrices][rows][tiles][output channels]
+  float* products;  // [matrices][rows][tiles][output channels of a group]
+  float* weights;   // [matrices][input channels of a part][columns of a panel]
   size_t bytes;
 
-  WinogradScratch(const ConvolutionShape& shape, int64_t tiles, void* base) {
+  WinogradScratch(const KernelTable& table, const ConvolutionShape& shape, const WinogradPlan& plan, void* base) {
     Scratch scratch(base);
     Matrices all(shape);
     zeros = scratch.take<float>(shape.input_channels);
-    inputs = scratch.take<float>(all.elements(tiles, shape.input_channels));
-    products = scratch.take<float>(all.elements(tiles, shape.output_channels));
+    inputs = scratch.take<float>(all.elements(plan.tiles_of_task, shape.input_channels));
+    products = scratch.take<float>(all.elements(plan.tiles_of_task, plan.channels_of_group));
+    weights = scratch.take<float>(plan.transforms_weights ? matrices * part_stride(table) : 0);
     bytes = scratch.used();
   }
 };
@@ -115,13 +134,13 @@ struct TilePlace {
 class TileBlock {
  public:
   TileBlock(const KernelTable& table, const Convolution& convolution, const WinogradPlan& plan,
-            const WinogradScratch& scratch, int64_t task)
+            const WinogradScratch& scratch, int64_t first_tile)
       : table_(table),
         convolution_(convolution),
         shape_(convolution.shape),
         scratch_(scratch),
         tiling_(convolution.shape),
-        begin_(task * plan.tiles_of_task),
+        begin_(first_tile),
         tiles_(std::min(plan.tiles_of_task, tiling_.total - begin_)),
         most_tiles_(plan.tiles_of_task),
         matrices_(convolution.shape) {}
@@ -140,46 +159,54 @@ class TileBlock {
     }
   }
 
-  void multiply() const {
+  // By weights that were transformed before.
+  void multiply(const ChannelGroup& group) const {
     int64_t depth = shape_.input_channels;
     auto weights = static_cast<int64_t>(packed_b_elements(table_, depth, shape_.output_channels));
     for (int64_t i = 0; i < matrices; ++i) {
-      int64_t rows = matrices_[i].rows * tiles_;
-      int64_t step = rows_of_block(table_, rows, depth);
-      for (int64_t row = 0; row < rows; row += step) {
-        const float* a = scratch_.inputs + matrices_.begin(i, most_tiles_, depth) + row * depth;
-        int64_t count = std::min(step, rows - row);
-        multiply_block(
-            table_,
-            {.rows = count,
-             .a = a,
-             .a_stride = depth,
-             .depth = depth,
-             .b = {.base = convolution_.packed_weights + i * weights,
-                   .panel_stride = depth * table_.tile_columns,
-                   .depth_stride = table_.tile_columns,
-                   .after = row + step < rows ? nullptr : convolution_.packed_weights + (i + 1) % matrices * weights},
-             .c = scratch_.products + matrices_.begin(i, most_tiles_, shape_.output_channels) +
-                  row * shape_.output_channels,
-             .c_stride = shape_.output_channels,
-             .column_begin = 0,
-             .column_end = shape_.output_channels});
-      }
+      const float* panels = convolution_.packed_weights + group.begin * depth;
+      multiply_matrix(i, group,
+                      {.weights = panels + i * weights,
+                       .after = panels + (i + 1) % matrices * weights,
+                       .first_channel = 0,
+                       .channels = depth});
     }
   }
 
-  void transform_outputs() const {
+  // By weights that are transformed now. The group is one panel.
+  void transform_and_multiply(const ChannelGroup& group) const {
+    if (!is_strided(shape_) && tiles_ <= most_few_tiles) return multiply_few(group);
+    int64_t depth = shape_.input_channels;
+    int64_t width = table_.tile_columns;
+    auto transform = is_strided(shape_) ? table_.strided_winograd_weights : table_.winograd_weights;
+    for (int64_t channel = 0; channel < depth; channel += channels_of_part) {
+      int64_t channels = std::min(channels_of_part, depth - channel);
+      transform({.weights = convolution_.packed_weights + group.begin * taps * depth + channel * width,
+                 .tap_stride = depth * width,
+                 .count = channels * width,
+                 .to = scratch_.weights,
+                 .matrix_stride = part_stride(table_)});
+      for (int64_t i = 0; i < matrices; ++i)
+        multiply_matrix(i, group,
+                        {.weights = scratch_.weights + i * part_stride(table_),
+                         .after = scratch_.weights + (i + 1) % matrices * part_stride(table_),
+                         .first_channel = channel,
+                         .channels = channels});
+    }
+  }
+
+  void transform_outputs(const ChannelGroup& group) const {
     int64_t points[most_points];
-    matrices_.find_points(most_tiles_, tiles_, shape_.output_channels, points);
+    matrices_.find_points(most_tiles_, tiles_, group.stride, points);
     auto transform = is_strided(shape_) ? table_.strided_winograd_output : table_.winograd_output;
     for (int64_t tile = 0; tile < tiles_; ++tile) {
       TilePlace place(tiling_, begin_ + tile);
-      int64_t first = pixel_index(place) * convolution_.output_pixel_stride;
+      int64_t first = pixel_index(place) * convolution_.output_pixel_stride + group.begin;
       const Finish& finish = convolution_.finish;
-      transform({.from = scratch_.products + tile * shape_.output_channels,
+      transform({.from = scratch_.products + tile * group.stride,
                  .points = points,
-                 .channels = shape_.output_channels,
-                 .bias = convolution_.bias,
+                 .channels = group.count,
+                 .bias = convolution_.bias ? convolution_.bias + group.begin : nullptr,
                  .addend = finish.addend ? finish.addend + first : nullptr,
                  .clamps = finish.clamps(),
                  .low = finish.low,
@@ -193,7 +220,7 @@ class TileBlock {
   }
 
   // Lines of pixels that the block's tiles cover, one call each.
-  void call_epilogue() const {
+  void call_epilogue(const ChannelGroup& group) const {
     const Epilogue& epilogue = convolution_.epilogue;
     if (!epilogue.function) return;
     for (int64_t tile = 0; tile < tiles_;) {
@@ -203,7 +230,7 @@ class TileBlock {
       int64_t lines = std::min(tile_outputs, shape_.output[1] - place.line);
       for (int64_t line = 0; line < lines; ++line) {
         int64_t first = pixel_index(place) + line * shape_.output[2];
-        int64_t ranges[] = {first, first + width, 0, shape_.output_channels};
+        int64_t ranges[] = {first, first + width, group.begin, group.begin + group.count};
         epilogue.function(epilogue.buffers, epilogue.sizes, ranges);
       }
       tile += run;
@@ -211,6 +238,69 @@ class TileBlock {
   }
 
  private:
+  // Panels of one matrix of weights, for some input channels.
+  struct MatrixPart {
+    const float* weights;
+    const float* after;  // what is read next
+    int64_t first_channel;
+    int64_t channels;
+  };
+
+  void multiply_few(const ChannelGroup& group) const {
+    int64_t depth = shape_.input_channels;
+    int64_t points[most_points];
+    int64_t product_points[most_points];
+    matrices_.find_points(most_tiles_, tiles_, depth, points);
+    matrices_.find_points(most_tiles_, tiles_, group.stride, product_points);
+    int64_t width = table_.tile_columns;
+    const float* panel = convolution_.packed_weights + group.begin * taps * depth;
+    const float* next_panel =
+        group.begin + group.count == shape_.output_channels ? panel : panel + taps * depth * width;
+    for (int64_t channel = 0; channel < depth; channel += channels_of_few) {
+      int64_t channels = std::min(channels_of_few, depth - channel);
+      const float* weights = panel + channel * width;
+      // The next part is fetched if it is as long.
+      bool last = channel + channels == depth;
+      const float* after = !last ? weights + channels * width : channels == channels_of_few ? next_panel : weights;
+      for (int64_t column = 0; column < group.count; column += table_.lanes)
+        table_.winograd_few({.weights = weights + column,
+                             .tap_stride = depth * width,
+                             .channel_stride = width,
+                             .after = after + column,
+                             .channels = channels,
+                             .accumulate = channel > 0,
+                             .inputs = scratch_.inputs + channel,
+                             .points = points,
+                             .tiles = tiles_,
+                             .input_stride = depth,
+                             .products = scratch_.products + column,
+                             .product_points = product_points,
+                             .product_stride = group.stride});
+    }
+  }
+
+  void multiply_matrix(int64_t i, const ChannelGroup& group, const MatrixPart& part) const {
+    int64_t depth = shape_.input_channels;
+    int64_t rows = matrices_[i].rows * tiles_;
+    int64_t step = rows_of_block(table_, rows, part.channels);
+    const float* a = scratch_.inputs + matrices_.begin(i, most_tiles_, depth) + part.first_channel;
+    float* c = scratch_.products + matrices_.begin(i, most_tiles_, group.stride);
+    for (int64_t row = 0; row < rows; row += step)
+      multiply_block(table_, {.rows = std::min(step, rows - row),
+                              .a = a + row * depth,
+                              .a_stride = depth,
+                              .depth = part.channels,
+                              .b = {.base = part.weights,
+                                    .panel_stride = part.channels * table_.tile_columns,
+                                    .depth_stride = table_.tile_columns,
+                                    .after = row + step < rows ? nullptr : part.after},
+                              .c = c + row * group.stride,
+                              .c_stride = group.stride,
+                              .column_begin = 0,
+                              .column_end = group.count,
+                              .accumulate = part.first_channel > 0});
+  }
+
   int64_t pixel_index(const TilePlace& place) const {
     return (place.image * shape_.output[1] + place.line) * shape_.output[2] + place.pixel;
   }
@@ -250,7 +340,8 @@ int64_t tiles_of_block(const KernelTable& table, const ConvolutionShape& shape) 
   int64_t least = (is_strided(shape) ? 2 : 4) * table.tile_rows;
   int64_t most = std::clamp<int64_t>(cache_sizes().l2 / bytes_of_tile, least, 16 * table.tile_rows);
   int64_t total = Tiling(shape).total;
-  int64_t blocks = std::max<int64_t>(1, ceil_divide(total, most));
+  // A few tiles more in each block are better than a block of few.
+  int64_t blocks = std::max<int64_t>(1, (total + most / 2) / most);
   return round_up(ceil_divide(total, blocks), table.tile_rows);
 }
 
@@ -293,13 +384,16 @@ bool winograd_applies(const KernelTable& table, const ConvolutionShape& shape) {
          shape.output_channels >= table.lanes;
 }
 
-bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape) {
+bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights form) {
   if (!winograd_applies(table, shape)) return false;
-  // Cycles of a core with two multiply-add units; the transforms' were counted on one tile and vector. A weight read
-  // from beyond the second-level cache comes at about 4 floats a cycle, if there are very many at one. Little of that
-  // is hidden behind products. Measured on the layers of ResNet-50 and YOLOX-S, this is within a tenth of the ratio.
+  // Cycles of a core with two multiply-add units; the transforms' were counted on one tile and vector. What is read
+  // from beyond the second-level cache comes at about 4 floats a cycle, very many weights at one. Little of that is
+  // hidden behind products. Measured on the layers of ResNet-50 and YOLOX-S, this is within a tenth of the ratio.
   double input_cycles = is_strided(shape) ? 520 : 130;
   double output_cycles = is_strided(shape) ? 380 : 110;
+  constexpr double weights_cycles = 110;
+  constexpr double few_cycles = 70;
+  constexpr double floats_of_cycle = 4;
   constexpr double memory_weights = 4e6;
   auto lanes = static_cast<double>(table.lanes);
   auto channels = static_cast<double>(shape.input_channels);
@@ -308,14 +402,23 @@ bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape) {
   auto tiles = static_cast<double>(tiling.total);
   double weights = channels * filters;
   auto cycles = [&](double products, double count, double passes) {
-    double reading = count / (count > memory_weights ? 1 : 4) * passes;
+    double reading = count / (count > memory_weights ? 1 : floats_of_cycle) * passes;
     return products / (2 * lanes) + reading;
   };
-  double direct = cycles(static_cast<double>(shape.output_pixels()) * 9 * weights, 9 * weights, 1);
-  double blocks = static_cast<double>(ceil_divide(tiling.total, std::max<int64_t>(1, tiles_of_block(table, shape))));
-  double transforms = tiles * (channels * input_cycles + filters * output_cycles) / lanes;
+  double direct = cycles(static_cast<double>(shape.output_pixels()) * taps * weights, taps * weights, 1);
+  int64_t tiles_at_once = std::max<int64_t>(1, tiles_of_block(table, shape));
+  auto blocks = static_cast<double>(ceil_divide(tiling.total, tiles_at_once));
   auto points = static_cast<double>(Matrices(shape).points());
-  return transforms + cycles(tiles * points * weights, matrices * weights, blocks) < 0.9 * direct;
+  double transforms = tiles * (channels * input_cycles + filters * output_cycles) / lanes;
+  if (form == WinogradWeights::transformed)
+    return transforms + cycles(tiles * points * weights, matrices * weights, blocks) < 0.9 * direct;
+  // The points are read once for every panel of weights.
+  if (is_beyond_cache(Matrices(shape).points() * std::min(tiles_at_once, tiling.total) * shape.input_channels))
+    transforms += tiles * points * channels * filters / table.tile_columns / floats_of_cycle;
+  bool few = !is_strided(shape) && tiling.total <= most_few_tiles;
+  auto passes = static_cast<double>(ceil_divide(3 * tiling.total, table.tile_rows));
+  transforms += weights / lanes * (few ? passes * few_cycles : blocks * weights_cycles);
+  return transforms + cycles(tiles * points * weights, taps * weights, blocks) < 0.9 * direct;
 }
 
 size_t winograd_weight_elements(const KernelTable& table, const ConvolutionShape& shape) {
@@ -341,36 +444,49 @@ void winograd_transform_weights(const KernelTable& table, const ConvolutionShape
   }
 }
 
-WinogradPlan plan_winograd(const KernelTable& table, const Convolution& convolution, int threads) {
+WinogradPlan plan_winograd(const KernelTable& table, const Convolution& convolution, WinogradWeights weights,
+                           int threads) {
   const ConvolutionShape& shape = convolution.shape;
   CHECK(winograd_applies(table, shape), "a convolution that Winograd's kernel cannot do");
   WinogradPlan plan{};
   int64_t tiles = Tiling(shape).total;
   if (tiles == 0) return plan;
+  plan.transforms_weights = weights == WinogradWeights::packed;
+  // Threads that transform weights share the channels, lest each transforms all of them.
   Cut cut = cut_tasks({.rows = tiles,
                        .columns = shape.output_channels,
                        .row_step = tiles_of_block(table, shape),
                        .least_rows = table.tile_rows,
-                       .column_step = shape.output_channels,
+                       .column_step = plan.transforms_weights ? table.tile_columns : shape.output_channels,
                        .products = Matrices(shape).points() * shape.input_channels,
                        .threads = threads});
   plan.tiles_of_task = cut.rows;
-  plan.tasks = ceil_divide(tiles, cut.rows);
-  plan.scratch_bytes = WinogradScratch(shape, plan.tiles_of_task, nullptr).bytes;
+  plan.channels_of_task = cut.columns;
+  plan.channels_of_group = plan.transforms_weights ? table.tile_columns : shape.output_channels;
+  plan.column_tasks = ceil_divide(shape.output_channels, cut.columns);
+  plan.tasks = ceil_divide(tiles, cut.rows) * plan.column_tasks;
+  plan.scratch_bytes = WinogradScratch(table, shape, plan, nullptr).bytes;
   return plan;
 }
 
 void run_winograd(const KernelTable& table, const Convolution& convolution, const WinogradPlan& plan,
                   int64_t task_begin, int64_t task_end, void* scratch) {
   if (task_begin >= task_end) return;
-  WinogradScratch parts(convolution.shape, plan.tiles_of_task, scratch);
+  WinogradScratch parts(table, convolution.shape, plan, scratch);
   std::memset(parts.zeros, 0, static_cast<size_t>(convolution.shape.input_channels) * sizeof(float));
   for (int64_t task = task_begin; task < task_end; ++task) {
-    TileBlock block(table, convolution, plan, parts, task);
-    block.transform_inputs();
-    block.multiply();
-    block.transform_outputs();
-    block.call_epilogue();
+    TileBlock block(table, convolution, plan, parts, task / plan.column_tasks * plan.tiles_of_task);
+    // The task before may have had the same tiles.
+    if (task == task_begin || task % plan.column_tasks == 0) block.transform_inputs();
+    int64_t begin = task % plan.column_tasks * plan.channels_of_task;
+    int64_t end = std::min(convolution.shape.output_channels, begin + plan.channels_of_task);
+    for (; begin < end; begin += plan.channels_of_group) {
+      ChannelGroup group{
+          .begin = begin, .count = std::min(plan.channels_of_group, end - begin), .stride = plan.channels_of_group};
+      plan.transforms_weights ? block.transform_and_multiply(group) : block.multiply(group);
+      block.transform_outputs(group);
+      block.call_epilogue(group);
+    }
   }
 }
 

@@ -20,6 +20,7 @@ void add_one(void* const* buffers, const int64_t* sizes, const int64_t* ranges) 
 
 struct Case {
   ConvolutionShape shape;
+  WinogradWeights weights = WinogradWeights::transformed;
   int64_t gap = 0;  // floats between pixels that belong to something else
   int threads = 1;
 };
@@ -47,9 +48,10 @@ void compare(const Case& t, const Convolution& convolution, const float* weights
 
 void check(const KernelTable& table, const Case& t, Random& random) {
   const ConvolutionShape& s = t.shape;
-  SCOPED_TRACE(fmt::format("{} batch {} channels {} -> {} input {}x{} output {}x{} pad {} {} threads {}", table.name,
-                           s.batch, s.input_channels, s.output_channels, s.input[1], s.input[2], s.output[1],
-                           s.output[2], s.pad[1], s.pad[2], t.threads));
+  bool transformed = t.weights == WinogradWeights::transformed;
+  SCOPED_TRACE(fmt::format("{} {} batch {} channels {} -> {} input {}x{} output {}x{} pad {} {} threads {}", table.name,
+                           transformed ? "transformed" : "packed", s.batch, s.input_channels, s.output_channels,
+                           s.input[1], s.input[2], s.output[1], s.output[2], s.pad[1], s.pad[2], t.threads));
   ASSERT_TRUE(winograd_applies(table, s));
   int64_t input_stride = s.input_channels + t.gap;
   int64_t output_stride = s.output_channels + t.gap;
@@ -59,25 +61,34 @@ void check(const KernelTable& table, const Case& t, Random& random) {
   Guarded bias(s.output_channels, random);
   Guarded output(s.output_pixels() == 0 ? 0 : s.output_pixels() * output_stride - t.gap);
   output.fill(untouched);
-  Guarded transformed(static_cast<int64_t>(winograd_weight_elements(table, s)));
-  winograd_transform_weights(table, s, weights.data(), transformed.data());
+  Guarded packed(
+      static_cast<int64_t>(transformed ? winograd_weight_elements(table, s) : packed_convolution_elements(table, s)));
+  (transformed ? winograd_transform_weights : pack_convolution)(table, s, weights.data(), packed.data());
   void* buffers[] = {output.data()};
   int64_t sizes[] = {output_stride};
   bool epilogue = t.threads > 1;
   Convolution convolution{.shape = s,
                           .input = input.data(),
                           .input_pixel_stride = input_stride,
-                          .packed_weights = transformed.data(),
+                          .packed_weights = packed.data(),
                           .bias = t.gap ? nullptr : bias.data(),
                           .output = output.data(),
                           .output_pixel_stride = output_stride,
                           .epilogue = {.function = epilogue ? add_one : nullptr, .buffers = buffers, .sizes = sizes}};
-  WinogradPlan plan = plan_winograd(table, convolution, t.threads);
+  WinogradPlan plan = plan_winograd(table, convolution, t.weights, t.threads);
   for (int64_t task = plan.tasks; task-- > 0;) {
     TestScratch scratch(plan.scratch_bytes);
     run_winograd(table, convolution, plan, task, task + 1, scratch.data());
   }
   compare(t, convolution, weights.data(), output, epilogue ? 1 : 0);
+}
+
+// Both forms of weights.
+void check_both(const KernelTable& table, Case t, Random& random) {
+  for (WinogradWeights weights : {WinogradWeights::transformed, WinogradWeights::packed}) {
+    t.weights = weights;
+    check(table, t, random);
+  }
 }
 
 Case image(int64_t height, int64_t width, int64_t channels, int64_t filters, int64_t pad, int64_t stride = 1) {
@@ -95,25 +106,25 @@ TEST(Winograd, EverySizeOfImage) {
   Random random(21);
   for (const KernelTable* table : tested_tables())
     for (int64_t height = 0; height <= 9; ++height)
-      for (int64_t width = 0; width <= 13; ++width) check(*table, image(height, width, 17, 21, 1), random);
+      for (int64_t width = 0; width <= 13; ++width) check_both(*table, image(height, width, 17, 21, 1), random);
 }
 
 TEST(Winograd, EverySizeOfImageWithStrideTwo) {
   Random random(23);
   for (const KernelTable* table : tested_tables())
     for (int64_t height = 0; height <= 19; ++height)
-      for (int64_t width = 0; width <= 11; ++width) check(*table, image(height, width, 17, 21, 1, 2), random);
+      for (int64_t width = 0; width <= 11; ++width) check_both(*table, image(height, width, 17, 21, 1, 2), random);
 }
 
 TEST(Winograd, RandomShapes) {
   Random random(22);
   for (int i = 0; i < 120; ++i) {
-    Case t = image(pick(random, 1, 24), pick(random, 1, 24), pick(random, 16, 70), pick(random, 16, 70),
+    Case t = image(pick(random, 1, 24), pick(random, 1, 24), pick(random, 16, 150), pick(random, 16, 70),
                    pick(random, 0, 3), pick(random, 1, 2));
     t.shape.batch = pick(random, 1, 3);
     t.gap = pick(random, 0, 2);
     t.threads = static_cast<int>(pick(random, 1, 4));
-    for (const KernelTable* table : tested_tables()) check(*table, t, random);
+    for (const KernelTable* table : tested_tables()) check_both(*table, t, random);
   }
 }
 
@@ -121,7 +132,7 @@ TEST(Winograd, OnlyWhereItApplies) {
   const KernelTable& kernels = table(best_isa());
   ConvolutionShape fits = image(56, 56, 64, 64, 1).shape;
   EXPECT_TRUE(winograd_applies(kernels, fits));
-  EXPECT_TRUE(winograd_wins(kernels, fits));
+  EXPECT_TRUE(winograd_wins(kernels, fits, WinogradWeights::transformed));
   ConvolutionShape strided = fits;
   strided.stride = {1, 2, 1};
   EXPECT_FALSE(winograd_applies(kernels, strided));
@@ -129,8 +140,8 @@ TEST(Winograd, OnlyWhereItApplies) {
   EXPECT_FALSE(winograd_applies(kernels, strided));
   ConvolutionShape by_two = image(80, 80, 128, 128, 1, 2).shape;
   EXPECT_TRUE(winograd_applies(kernels, by_two));
-  EXPECT_TRUE(winograd_wins(kernels, by_two));
-  EXPECT_FALSE(winograd_wins(kernels, image(14, 14, 512, 512, 1, 2).shape));
+  EXPECT_TRUE(winograd_wins(kernels, by_two, WinogradWeights::transformed));
+  EXPECT_FALSE(winograd_wins(kernels, image(14, 14, 512, 512, 1, 2).shape, WinogradWeights::transformed));
   ConvolutionShape dilated = fits;
   dilated.dilation = {1, 2, 2};
   EXPECT_FALSE(winograd_applies(kernels, dilated));
@@ -138,7 +149,16 @@ TEST(Winograd, OnlyWhereItApplies) {
   grouped.groups = 2;
   EXPECT_FALSE(winograd_applies(kernels, grouped));
   EXPECT_FALSE(winograd_applies(kernels, image(56, 56, 3, 64, 1).shape));
-  EXPECT_FALSE(winograd_wins(kernels, image(1, 1, 512, 512, 1).shape));
+  EXPECT_FALSE(winograd_wins(kernels, image(1, 1, 512, 512, 1).shape, WinogradWeights::transformed));
+}
+
+// With few pixels, reading four times the weights takes longer than transforming them; with many, their transform is
+// repeated for each block of tiles.
+TEST(Winograd, TransformsWeightsWhereThatWins) {
+  const KernelTable& kernels = table(best_isa());
+  EXPECT_TRUE(winograd_wins(kernels, image(7, 7, 512, 512, 1).shape, WinogradWeights::packed));
+  EXPECT_TRUE(winograd_wins(kernels, image(14, 14, 256, 256, 1).shape, WinogradWeights::packed));
+  EXPECT_FALSE(winograd_wins(kernels, image(4, 4, 512, 512, 1).shape, WinogradWeights::packed));
 }
 
 }  // namespace

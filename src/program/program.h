@@ -106,6 +106,7 @@ struct Convolution {
   Register bias = no_register;
   Finish finish = {};  // a depthwise one adds nothing
   bool depthwise = false;
+  bool exact = false;  // not by an algorithm whose error is larger: Winograd's
   int64_t input_channels, output_channels, groups;
   std::array<int64_t, 3> kernel, stride, dilation;
   Slot batch;

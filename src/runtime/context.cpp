@@ -400,10 +400,11 @@ class Context::Machine {
   }
 
   void convolution(const program::Convolution& c) {
+    kernels::ConvolutionVersion version = version_of(c, slots_);
     kernels::Convolution call{.shape = shape_of(c, slots_),
                               .input = floats(c.input),
                               .input_pixel_stride = c.input_channels,
-                              .packed_weights = floats(c.weights),
+                              .packed_weights = floats(weights_of(c, version)),
                               .bias = floats(c.bias),
                               .output = floats(c.output),
                               .output_pixel_stride = c.output_channels,
@@ -411,7 +412,7 @@ class Context::Machine {
                               .epilogue = {}};
     with_epilogue(c.epilogue, call.shape.output_pixels(), c.output_channels, [&](const kernels::Epilogue& epilogue) {
       call.epilogue = epilogue;
-      library_.run(call, c.depthwise, floats(c.winograd));
+      library_.run(call, version);
     });
   }
 

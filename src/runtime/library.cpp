@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "kernels/depthwise.h"
-#include "kernels/versions.h"
 #include "kernels/winograd.h"
 
 namespace selkie::runtime {
@@ -52,23 +51,20 @@ void Library::run(const kernels::HalfGemm& gemm) {
   });
 }
 
-void Library::run(kernels::Convolution convolution, bool depthwise, const float* winograd_weights) {
+void Library::run(const kernels::Convolution& convolution, kernels::ConvolutionVersion version) {
   int threads = workers_.threads();
   if (convolution.shape.output_pixels() == 0) return;
   using Version = kernels::ConvolutionVersion;
-  Version version = kernels::convolution_version(table_, convolution.shape,
-                                                 {.depthwise = depthwise,
-                                                  .direct = convolution.packed_weights != nullptr,
-                                                  .winograd = winograd_weights != nullptr});
   if (version == Version::depthwise) {
     kernels::DepthwisePlan plan = kernels::plan_depthwise(convolution, threads);
     return workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
       kernels::run_depthwise(table_, convolution, plan, begin, end, scratch);
     });
   }
-  if (version == Version::winograd) {
-    convolution.packed_weights = winograd_weights;
-    kernels::WinogradPlan plan = kernels::plan_winograd(table_, convolution, threads);
+  if (version == Version::winograd || version == Version::winograd_of_packed) {
+    auto weights =
+        version == Version::winograd ? kernels::WinogradWeights::transformed : kernels::WinogradWeights::packed;
+    kernels::WinogradPlan plan = kernels::plan_winograd(table_, convolution, weights, threads);
     return workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
       kernels::run_winograd(table_, convolution, plan, begin, end, scratch);
     });

@@ -7,6 +7,7 @@
 #include "kernels/half_gemm.h"
 #include "kernels/integer_gemm.h"
 #include "kernels/recurrent.h"
+#include "kernels/versions.h"
 #include "runtime/workers.h"
 
 namespace selkie::runtime {
@@ -27,8 +28,8 @@ class Library {
 
   void run(const Product& product);
   void run(const kernels::HalfGemm& gemm);
-  // With packed weights for the depthwise or the direct kernel, and transformed ones or null.
-  void run(kernels::Convolution convolution, bool depthwise, const float* winograd_weights);
+  // With weights as `version` takes them.
+  void run(const kernels::Convolution& convolution, kernels::ConvolutionVersion version);
   void run(const kernels::IntegerProduct& product);
   void run(const kernels::Attention& attention);
   void run(const kernels::Recurrent& recurrent);

@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "kernels/versions.h"
 
 namespace selkie::runtime {
 
@@ -111,17 +110,9 @@ class Counter {
   }
 
   Work convolution(const program::Convolution& c) const {
-    using Version = kernels::ConvolutionVersion;
-    bool winograd =
-        kernels::convolution_version(
-            kernels::table(kernels::best_isa()), shape_of(c, slots_),
-            {.depthwise = c.depthwise, .direct = c.weights != no_register, .winograd = c.winograd != no_register}) ==
-        Version::winograd;
-    return window_sums(c,
-                       c.depthwise ? "depthwise"
-                       : winograd  ? "winograd"
-                                   : "convolution",
-                       winograd ? c.winograd : c.weights);
+    kernels::ConvolutionVersion version = version_of(c, slots_);
+    bool direct = version == kernels::ConvolutionVersion::direct;
+    return window_sums(c, c.depthwise ? "depthwise" : direct ? "convolution" : "winograd", weights_of(c, version));
   }
 
   Work integer_product(const program::IntegerProduct& p) const { return window_sums(p, "integer", p.weights); }
@@ -167,6 +158,18 @@ std::string short_name(const std::string& node) {
 }
 
 }  // namespace
+
+kernels::ConvolutionVersion version_of(const program::Convolution& c, std::span<const int64_t> slots) {
+  return kernels::convolution_version(kernels::table(kernels::best_isa()), shape_of(c, slots),
+                                      {.depthwise = c.depthwise,
+                                       .direct = c.weights != no_register,
+                                       .winograd = c.winograd != no_register,
+                                       .exact = c.exact});
+}
+
+Register weights_of(const program::Convolution& c, kernels::ConvolutionVersion version) {
+  return version == kernels::ConvolutionVersion::winograd ? c.winograd : c.weights;
+}
 
 Work work_of(const Program& program, const Instruction& instruction, std::span<const int64_t> slots) {
   return Counter(program, slots).work_of(instruction);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/convolution.h"
+#include "kernels/versions.h"
 #include "program/program.h"
 
 namespace selkie::runtime {
@@ -39,6 +39,10 @@ kernels::ConvolutionShape shape_of(const Convolution& c, std::span<const int64_t
           .dilation = c.dilation,
           .pad = sizes(c.pads)};
 }
+
+// The kernel that does a convolution in a run, and the weights that it reads.
+kernels::ConvolutionVersion version_of(const program::Convolution& c, std::span<const int64_t> slots);
+program::Register weights_of(const program::Convolution& c, kernels::ConvolutionVersion version);
 
 // Instructions that work on data, in the order in which they ran. Bounded: later runs are left out.
 struct Profile {

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -91,18 +93,22 @@ TEST(Versions, OfConvolutionsAreWhatTheKernelsChoose) {
   const driver::CallVersions& call = report.calls[0];
   EXPECT_EQ(call.varied, "height = width");
   const kernels::KernelTable& table = kernels::table(kernels::best_isa());
-  bool both[2] = {};
+  std::set<std::string> chosen;
   for (int64_t side = 1; side <= driver::largest_varied; ++side) {
-    bool wins = kernels::winograd_wins(table, {.input_channels = 32,
-                                               .output_channels = 32,
-                                               .input = {1, side, side},
-                                               .output = {1, side, side},
-                                               .kernel = {1, 3, 3}});
-    EXPECT_EQ(version_at(call, side), wins ? "winograd" : "direct") << side;
-    both[wins] = true;
-    if (side == 64) EXPECT_EQ(call.chosen, wins ? "winograd" : "direct");
+    kernels::ConvolutionShape shape{.input_channels = 32,
+                                    .output_channels = 32,
+                                    .input = {1, side, side},
+                                    .output = {1, side, side},
+                                    .kernel = {1, 3, 3}};
+    auto wins = [&](kernels::WinogradWeights weights) { return kernels::winograd_wins(table, shape, weights); };
+    std::string version = wins(kernels::WinogradWeights::transformed) ? "winograd"
+                          : wins(kernels::WinogradWeights::packed)    ? "winograd, weights transformed in the call"
+                                                                      : "direct";
+    EXPECT_EQ(version_at(call, side), version) << side;
+    chosen.insert(version);
+    if (side == 64) EXPECT_EQ(call.chosen, version);
   }
-  EXPECT_TRUE(both[0] && both[1]) << "nothing is chosen here";
+  EXPECT_TRUE(chosen.contains("direct") && chosen.contains("winograd")) << "nothing is chosen here";
 }
 
 TEST(Versions, OfExactAndKnownConvolutions) {

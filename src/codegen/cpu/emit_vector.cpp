@@ -11,7 +11,7 @@ namespace {
 
 // Loops of less work are unrolled, so that the latency of one vector's operations is hidden behind the other's.
 constexpr unsigned light = 8;
-constexpr unsigned medium = 20;
+constexpr unsigned medium = 32;
 constexpr unsigned lane_by_lane = 12;
 
 }  // namespace

@@ -27,7 +27,8 @@ class Math {
  private:
   // x = n * ln2 + r with |r| <= ln2 / 2.
   struct ExpReduced {
-    Number n;  // as an integer
+    Number n;       // as an integer,
+    Number real_n;  // and as what it is
     Number r;
     Number remainder;  // e^r - 1 - r
   };
@@ -40,10 +41,13 @@ class Math {
   ExpReduced reduce_exp(Number x, Number low);
   Number erf_of_double(Number x);
   Number reciprocal_of_next(Number e);
+  Number sigmoid_by_guess(Number x);
   Number power_of_two(Number n);  // from an integer
-  Number scale(Number x, Number n);
+  // Whether one instruction multiplies x by powers of two.
+  bool fills_scaling_vector(Number x) const;
   Number scale_at_once(Number x, Number n);
   Number exp_of_sum(Number x, Number low);
+  Number exp_between(Number x, Number low);  // where e^x is neither infinite nor far below all numbers
   Number split_log(Number x, Number& exponent);
   Pair log_pair(Number x);
   Number sine(Number x, unsigned quarter);

@@ -38,6 +38,32 @@ struct Unstrided {
     y[2] = sum + 4.0f * far_sum;
     y[3] = difference + 8.0f * far_difference + m[5];
   }
+
+  // G g for one column or row of a filter.
+  SELKIE_INLINE static void weights(const Vector (&g)[3], Vector (&u)[6]) {
+    Vector outer = (g[0] + g[2]) * (-1.0f / 6);
+    Vector inner = g[1] * (1.0f / 6);
+    Vector far_outer = g[0] * (1.0f / 24) + g[2] * (1.0f / 6);
+    Vector far_inner = g[1] * (1.0f / 12);
+    u[0] = g[0] * 0.25f;
+    u[1] = outer - inner;
+    u[2] = outer + inner;
+    u[3] = far_outer + far_inner;
+    u[4] = far_outer - far_inner;
+    u[5] = g[2];
+  }
+
+  // Element i of it.
+  template <int i>
+  SELKIE_INLINE static Vector weight(const float* first, int64_t stride) {
+    auto g = [&](int k) { return load(first + k * stride); };
+    if constexpr (i == 0) return g(0) * 0.25f;
+    if constexpr (i == 1) return (g(0) + g(1) + g(2)) * (-1.0f / 6);
+    if constexpr (i == 2) return (g(0) - g(1) + g(2)) * (-1.0f / 6);
+    if constexpr (i == 3) return g(0) * (1.0f / 24) + g(1) * (1.0f / 12) + g(2) * (1.0f / 6);
+    if constexpr (i == 4) return g(0) * (1.0f / 24) - g(1) * (1.0f / 12) + g(2) * (1.0f / 6);
+    if constexpr (i == 5) return g(2);
+  }
 };
 
 struct Strided {
@@ -62,6 +88,15 @@ struct Strided {
     y[1] = difference + 2.0f * m[3] + m[6];
     y[2] = sum + 4.0f * m[3] + m[7];
     y[3] = (difference + 8.0f * m[3]) + (m[4] + m[8]);
+  }
+
+  SELKIE_INLINE static void weights(const Vector (&g)[3], Vector (&u)[6]) {
+    u[0] = g[0] * 0.5f;
+    u[1] = (g[0] + g[2]) * -0.5f;
+    u[2] = (g[2] - g[0]) * (1.0f / 6);
+    u[3] = g[0] * (1.0f / 6) + g[2] * (1.0f / 3);
+    u[4] = g[2];
+    u[5] = g[1];
   }
 };
 
@@ -90,6 +125,96 @@ void winograd_input(const WinogradInputArguments& arguments) {
 #pragma GCC unroll 9
       for (int column = 0; column < side; ++column) store(to + t.points[row * side + column], y[column]);
     }
+  }
+}
+
+template <class Form>
+void winograd_weights(const WinogradWeightsArguments& arguments) {
+  const WinogradWeightsArguments t = arguments;
+  for (int64_t filter = 0; filter < t.count; filter += lanes) {
+    Vector half[6][3];
+#pragma GCC unroll 3
+    for (int column = 0; column < 3; ++column) {
+      Vector g[3];
+      Vector u[6];
+#pragma GCC unroll 3
+      for (int row = 0; row < 3; ++row) g[row] = load(t.weights + (3 * row + column) * t.tap_stride + filter);
+      Form::weights(g, u);
+#pragma GCC unroll 6
+      for (int row = 0; row < 6; ++row) half[row][column] = u[row];
+    }
+    float* to = t.to + filter;
+#pragma GCC unroll 6
+    for (int row = 0; row < 6; ++row) {
+      Vector u[6];
+      Form::weights(half[row], u);
+#pragma GCC unroll 6
+      for (int column = 0; column < 6; ++column) store(to + (6 * row + column) * t.matrix_stride, u[column]);
+    }
+  }
+}
+
+// One row of points: its six matrices' products stay in registers while their weights come and go.
+template <int row, int tiles>
+SELKIE_INLINE void winograd_row(const WinogradFewArguments& t, int64_t first_tile) {
+  auto product = [&](int i, int tile) {
+    return t.products + t.product_points[6 * row + i] + (first_tile + tile) * t.product_stride;
+  };
+  const float* weights = t.weights;
+  const float* inputs[6];
+  Vector sum[6][tiles];
+#pragma GCC unroll 6
+  for (int i = 0; i < 6; ++i) {
+    inputs[i] = t.inputs + t.points[6 * row + i] + first_tile * t.input_stride;
+#pragma GCC unroll 4
+    for (int tile = 0; tile < tiles; ++tile) sum[i][tile] = t.accumulate ? load(product(i, tile)) : Vector{};
+  }
+  const int64_t tap = t.tap_stride;
+  const int64_t stride = t.input_stride;
+  const float* after = t.after + row * tap;
+  for (int64_t channel = 0; channel < t.channels; ++channel) {
+    __builtin_prefetch(after, 0, 2);
+    if (row < 3) __builtin_prefetch(after + 6 * tap, 0, 2);
+    Vector half[3];
+    Vector u[6];
+#pragma GCC unroll 3
+    for (int column = 0; column < 3; ++column) half[column] = Unstrided::weight<row>(weights + column * tap, 3 * tap);
+    Unstrided::weights(half, u);
+#pragma GCC unroll 6
+    for (int i = 0; i < 6; ++i)
+#pragma GCC unroll 4
+      for (int tile = 0; tile < tiles; ++tile)
+        multiply_add(sum[i][tile], broadcast(inputs[i][channel + tile * stride]), u[i]);
+    weights += t.channel_stride;
+    after += t.channel_stride;
+  }
+#pragma GCC unroll 6
+  for (int i = 0; i < 6; ++i)
+#pragma GCC unroll 4
+    for (int tile = 0; tile < tiles; ++tile) store(product(i, tile), sum[i][tile]);
+}
+
+template <int tiles>
+SELKIE_INLINE void winograd_rows(const WinogradFewArguments& t, int64_t first_tile) {
+  winograd_row<0, tiles>(t, first_tile);
+  winograd_row<1, tiles>(t, first_tile);
+  winograd_row<2, tiles>(t, first_tile);
+  winograd_row<3, tiles>(t, first_tile);
+  winograd_row<4, tiles>(t, first_tile);
+  winograd_row<5, tiles>(t, first_tile);
+}
+
+void winograd_few(const WinogradFewArguments& arguments) {
+  const WinogradFewArguments t = arguments;
+  constexpr int64_t most = SELKIE_ISA_TILE_ROWS / 3;
+  int64_t passes = (t.tiles + most - 1) / most;
+  for (int64_t pass = 0, tile = 0; pass < passes; ++pass) {
+    int64_t tiles = t.tiles * (pass + 1) / passes - tile;
+    if (tiles == 1) winograd_rows<1>(t, tile);
+    if (tiles == 2) winograd_rows<2>(t, tile);
+    if (tiles == 3) winograd_rows<3>(t, tile);
+    if (tiles == 4) winograd_rows<4>(t, tile);
+    tile += tiles;
   }
 }
 
