@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view pipeline[] = {
     "fold_constants", "dead_arms", "fold_known", "shape_arithmetic", "static_attributes", "fuse_attention",
     // What has library kernels in another form: small floats first, since they become f32.
-    "widened_products", "plain_gemms", "transposed_convolutions", "quantized_products", "dead_code"};
+    "widened_products", "plain_gemms", "transposed_convolutions", "quantized_products", "pools_by_axis", "dead_code"};
 
 // Kernels speak of the module's symbols.
 runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels, std::shared_ptr<const ir::Module> module) {
