@@ -99,6 +99,8 @@ struct WinogradInputArguments {
   int64_t channels;
   float* to;
   const int64_t* points;  // where each one is, from there
+  int64_t next;           // floats from a pixel to that of the tile after this one, which is fetched
+  int64_t next_columns;   // of pixels that this tile does not have
 };
 
 // Filters of 3x3 into their 36 matrices.

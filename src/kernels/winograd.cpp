@@ -155,7 +155,9 @@ class TileBlock {
       transform({.pixels = pixels,
                  .channels = shape_.input_channels,
                  .to = scratch_.inputs + tile * shape_.input_channels,
-                 .points = points});
+                 .points = points,
+                 .next = tile_outputs * shape_.stride[2] * convolution_.input_pixel_stride,
+                 .next_columns = tile_outputs * shape_.stride[2]});
     }
   }
 

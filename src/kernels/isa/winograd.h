@@ -112,7 +112,10 @@ void winograd_input(const WinogradInputArguments& arguments) {
       Vector x[side];
       Vector y[side];
 #pragma GCC unroll 9
-      for (int row = 0; row < side; ++row) x[row] = load(t.pixels[row * side + column] + channel);
+      for (int row = 0; row < side; ++row) {
+        x[row] = load(t.pixels[row * side + column] + channel);
+        if (column >= side - t.next_columns) __builtin_prefetch(t.pixels[row * side + column] + channel + t.next, 0, 3);
+      }
       Form::input(x, y);
 #pragma GCC unroll 9
       for (int row = 0; row < side; ++row) half[row][column] = y[row];
@@ -245,6 +248,7 @@ SELKIE_INLINE void winograd_output_channels(const WinogradOutputArguments& t, in
       Vector value = y[row] + bias;
       if (t.addend) value += part.load(t.addend + at);
       part.store(t.output + at, t.clamps ? clamp(value, t.low, t.high) : value);
+      __builtin_prefetch(t.output + at + 4 * t.pixel_stride, 1, 3);  // of the next tile
     }
   }
 }
