@@ -87,8 +87,8 @@ def first_and_repeated(engine, model, sizes):
 
 
 def new_shapes_of(report, model, path, names, settings):
-    """(first, repeated) at each new shape per engine. Engines take turns in blocks of shapes: within a block the caches
-    hold what the engine itself left there."""
+    """(first, repeated) at each new shape per engine. Engines take turns in blocks of shapes, each after a run at a
+    shape that is known: within a block the caches hold what the engine itself left there."""
     engines, refused = started(model, path, names, settings, 1)
     sizes = CASES[model.id].new.sizes[: settings.new_shapes]
     found = {name: [] for name in engines}
@@ -97,8 +97,7 @@ def new_shapes_of(report, model, path, names, settings):
         for name, engine in list(engines.items()):
             progress(f"{model.name} in {TITLES[name]}: new shapes {start} of {len(sizes)}")
             try:
-                if start == 0:
-                    first_and_repeated(engine, model, next(iter(CASES[model.id].shapes.values())))
+                first_and_repeated(engine, model, next(iter(CASES[model.id].shapes.values())))
                 for shape in sizes[start : start + block]:
                     found[name].append(first_and_repeated(engine, model, shape))
             except Failed as error:
