@@ -58,6 +58,7 @@ Compiled Emitter::run() {
   results();
   assemble();
   describe();
+  pack_all();
   return std::move(out_);
 }
 

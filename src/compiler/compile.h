@@ -16,6 +16,7 @@ struct HostNode {
 
 struct Options {
   bool exact = false;  // no algorithm whose rounding error is far beyond that of the plain sum
+  int threads = 1;     // that pack weights
 };
 
 struct Compiled {

@@ -1,6 +1,8 @@
 // Emits the program of a module, step by step. Private to the compiler.
 #pragma once
 
+#include <functional>
+
 #include "base/memory.h"
 #include "codegen/stitch.h"
 #include "compiler/compile.h"
@@ -105,6 +107,8 @@ class Emitter {
   Factor strided(Register r, const Layout& layout, const ir::SymDims& dims, const ir::ProductForm::Matrix& matrix);
   void emit_product(const Node& node, const Value& stored, const std::set<const Node*>& inlined);
   std::optional<Register> packed_factor(const Value& b, const ir::ProductForm& form);
+  // Packs all weights that calls take, on several threads.
+  void pack_all();
   void pack_weights(const ir::Constant& weights, const std::array<sym::Expr, 3>& output, const std::string& name,
                     program::Convolution& call);
   void emit_convolution(const Node& node, const Value& stored, const std::set<const Node*>& inlined);
@@ -129,7 +133,8 @@ class Emitter {
   const ir::Function& main_;
   codegen::Stitcher stitcher_;
   Compiled out_;
-  Slab packed_;  // weights as the library wants them
+  Slab packed_;                                  // weights as the library wants them,
+  std::vector<std::function<void()>> packings_;  // once these have run
   Sizes sizes_;
   std::map<const Value*, Register> registers_;
   std::map<std::pair<const Value*, Layout>, Register> copies_;

@@ -1,6 +1,8 @@
 // Products, convolutions, attention and recurrent layers: calls of library kernels, with what is computed on their
 // results while those are in cache.
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include "base/mapped_file.h"
 #include "codegen/finish.h"
@@ -61,7 +63,6 @@ class Weights {
   Weights& operator=(const Weights&) = delete;
 
   const float* data() const { return tensor_.data<float>(); }
-  std::span<const float> values() const { return tensor_.values<float>(); }
 
  private:
   const ir::Constant& constant_;
@@ -168,17 +169,20 @@ std::optional<program::Register> Emitter::packed_factor(const Value& b, const ir
   std::optional<int64_t> k = form.k.constant();
   std::optional<int64_t> n = form.n.constant();
   if (b.constant == nullptr || !form.batch.empty() || !k || !n) return std::nullopt;
-  Weights from(*b.constant);
   bool swapped = !form.b.columns.empty() && form.b.columns[0] < form.b.rows[0];
   int64_t row_stride = swapped ? 1 : *n;
   int64_t column_stride = swapped ? *k : 1;
-  std::optional<kernels::HalfKind> half = kernels::half_kind(table(), from.values());
+  std::optional<kernels::HalfKind> half = kernels::half_kind(table(), b.constant->tensor().values<float>());
   DType dtype = !half ? DType::f32 : *half == kernels::HalfKind::f16 ? DType::f16 : DType::bf16;
   Tensor packed = packed_.tensor(dtype, {static_cast<int64_t>(kernels::packed_b_elements(table(), *k, *n))});
-  if (half)
-    kernels::pack_half(table(), *half, from.data(), row_stride, column_stride, *k, *n, packed.mutable_data<uint16_t>());
-  else
-    kernels::pack_b(table(), from.data(), row_stride, column_stride, *k, *n, packed.mutable_data<float>());
+  packings_.emplace_back([=, constant = b.constant, to = packed.mutable_bytes()] {
+    Weights from(*constant);
+    if (half)
+      kernels::pack_half(table(), *half, from.data(), row_stride, column_stride, *k, *n,
+                         reinterpret_cast<uint16_t*>(to));
+    else
+      kernels::pack_b(table(), from.data(), row_stride, column_stride, *k, *n, reinterpret_cast<float*>(to));
+  });
   return constant_register(std::move(packed), b.name);
 }
 
@@ -212,17 +216,17 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
                                   .kernel = call.kernel,
                                   .stride = call.stride,
                                   .dilation = call.dilation};
-  Weights from(weights);
   auto packed = [&](size_t elements, auto pack) {
     Tensor to = packed_.tensor(DType::f32, {static_cast<int64_t>(elements)});
-    pack(from.data(), to.mutable_data<float>());
+    packings_.emplace_back(
+        [pack, constant = &weights, data = to.mutable_data<float>()] { pack(Weights(*constant).data(), data); });
     return constant_register(std::move(to), name);
   };
   call.depthwise = kernels::is_depthwise(shape);
   call.exact = options_.exact;
   if (call.depthwise) {
     call.weights = packed(kernels::packed_depthwise_elements(shape),
-                          [&](const float* w, float* to) { kernels::pack_depthwise(shape, w, to); });
+                          [=](const float* w, float* to) { kernels::pack_depthwise(shape, w, to); });
     return;
   }
   std::array<std::optional<int64_t>, 3> sizes;
@@ -231,11 +235,31 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
       options_.exact ? WinogradWins{.somewhere = false, .everywhere = false} : winograd_wins(shape, sizes);
   size_t direct = kernels::packed_convolution_elements(table(), shape);
   if (!wins.everywhere || direct * sizeof(float) < least_single_bytes)
-    call.weights = packed(direct, [&](const float* w, float* to) { kernels::pack_convolution(table(), shape, w, to); });
+    call.weights = packed(direct, [=](const float* w, float* to) { kernels::pack_convolution(table(), shape, w, to); });
   if (wins.somewhere)
-    call.winograd = packed(kernels::winograd_weight_elements(table(), shape), [&](const float* w, float* to) {
+    call.winograd = packed(kernels::winograd_weight_elements(table(), shape), [=](const float* w, float* to) {
       kernels::winograd_transform_weights(table(), shape, w, to);
     });
+}
+
+void Emitter::pack_all() {
+  std::atomic<size_t> next = 0;
+  std::vector<std::exception_ptr> errors(packings_.size());
+  auto work = [&] {
+    for (size_t i = next++; i < packings_.size(); i = next++) try {
+        packings_[i]();
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (size_t i = 1; i < std::min<size_t>(static_cast<size_t>(options_.threads), packings_.size()); ++i)
+      helpers.emplace_back(work);
+    work();
+  }
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
 }
 
 std::array<program::Slot, 3> Emitter::spatial_slots(const ir::SymDims& dims, size_t first, int64_t fill) {

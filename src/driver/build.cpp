@@ -92,7 +92,9 @@ size_t count_kernels(const program::Program& program) {
 Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   auto executable = std::make_shared<runtime::Executable>();
   Built built{.executable = executable, .declared = ir::parse(signature(*module), ops::op_set(), "the inputs")};
-  compiler::Compiled compiled = compile(*module, options.compiler);
+  compiler::Options how = options.compiler;
+  how.threads = options.threads;
+  compiler::Compiled compiled = compile(*module, how);
   built.nodes = compiled.nodes;
   built.kernels = count_kernels(compiled.program);
   built.host_calls = compiled.program.host_calls.size();
