@@ -126,9 +126,9 @@ func @main(%x: f32[M, K], %y: f32[B, M]) -> (z: f32[B, M]) {
 TEST(Fusion, WindowsOverWindowsAreNotMultiplied) {
   program::Program p = compile(R"(
 func @main(%x: f32[N, 4, H, W]) -> (z: f32[*]) {
-  %a = max_pool(%x) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}
-  %b = max_pool(%a) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}
-  %c = max_pool(%b) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}
+  %a = max_pool(%x) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}
+  %b = max_pool(%a) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}
+  %c = max_pool(%b) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}
   return %c
 })");
   EXPECT_EQ(p.launches.size(), 3u) << program::disassemble(p);
