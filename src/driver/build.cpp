@@ -84,6 +84,12 @@ void attach_code(const program::Image& image, const program::Program& program, r
   executable.code = std::move(loaded);
 }
 
+runtime::Limits run_limits(const interp::Options& how) {
+  return {.loop_trips = how.limits.loop_trips,
+          .sequence_items = how.limits.sequence_items,
+          .seconds = how.limits.seconds};
+}
+
 size_t count_kernels(const program::Program& program) {
   return count(program, program::Opcode::launch) + program.products.size() + program.convolutions.size() +
          program.integer_products.size() + program.attentions.size() + program.recurrents.size();
@@ -97,6 +103,7 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   built.kernels = count_kernels(compiled.program);
   built.host_calls = compiled.program.host_calls.size();
   executable->host_functions = host_functions(module, compiled.host_nodes, options.host);
+  executable->limits = run_limits(options.host);
   if (options.check_kernels) {
     executable->interpreter = interpreter(std::move(compiled.kernels), module);
   } else {

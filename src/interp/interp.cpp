@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <chrono>
+
 #include "interp/bind.h"
 #include "ir/infer.h"
 
@@ -47,6 +49,7 @@ class Evaluator final : public ir::EvalServices {
     // The frame's own address, since the sanitizers keep local variables elsewhere.
     if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < stack_floor_)
       fail("calls and regions are nested too deeply for the stack, at {} calls", depth_);
+    check_time();
     record_path(region);
     CHECK(region.parameters.size() == arguments.size());
     if (options_.on_enter) options_.on_enter(region, arguments);
@@ -156,6 +159,13 @@ class Evaluator final : public ir::EvalServices {
     return given->scalar ? Tensor::scalar_i64(elements[0]) : Tensor::of_i64(elements);
   }
 
+  void check_time() const {
+    if (options_.limits.seconds <= 0) return;
+    std::chrono::duration<double> used = std::chrono::steady_clock::now() - begin_;
+    if (used.count() > options_.limits.seconds)
+      fail("the run has taken {} seconds, which is the limit", options_.limits.seconds);
+  }
+
   void record_path(const ir::Region& region) {
     if (options_.path == nullptr || region.parent == nullptr) return;
     const ir::Node& node = *region.parent;
@@ -209,6 +219,7 @@ class Evaluator final : public ir::EvalServices {
   std::unordered_map<const ir::Region*, Releases> releases_;
   int64_t depth_ = 0;
   uintptr_t stack_floor_ = stack_floor();
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace

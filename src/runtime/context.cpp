@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <list>
 
@@ -10,6 +11,7 @@
 #include "base/memory.h"
 #include "runtime/arena.h"
 #include "runtime/buffers.h"
+#include "runtime/growing.h"
 #include "runtime/library.h"
 
 namespace selkie::runtime {
@@ -59,6 +61,8 @@ int64_t step(const SizeStep& s, int64_t a, int64_t b) {
       return std::min(a, b);
     case SizeStep::Op::maximum:
       return std::max(a, b);
+    case SizeStep::Op::less:
+      return a < b ? 1 : 0;
   }
   return result;
 }
@@ -72,11 +76,14 @@ class Context::Machine {
         program_(executable_->program),
         slots_(program_.slots),
         values_(program_.registers.size()),
+        growing_(program_.growths.size()),
+        host_calls_(program_.host_calls.size()),
         workers_(threads) {
     for (size_t i = 0; i < values_.size(); ++i) {
       Storage storage = program_.registers[i].storage;
       if (storage == Storage::arena) planned_.push_back(static_cast<Register>(i));
-      if (storage == Storage::input || storage == Storage::heap) owning_.push_back(static_cast<Register>(i));
+      if (storage == Storage::input || storage == Storage::heap || storage == Storage::state)
+        owning_.push_back(static_cast<Register>(i));
     }
     bind_constants();
   }
@@ -90,17 +97,13 @@ class Context::Machine {
     statistics_.launches = statistics_.host_calls = 0;
     buffers_.begin_run();
     bind_inputs(inputs);
-    bool arena_is_bound = false;
-    for (const Instruction& i : program_.code) {
-      if (!arena_is_bound && i.op != Opcode::sizes && i.op != Opcode::check && i.op != Opcode::bind) {
-        bind_arena();
-        arena_is_bound = true;
-      }
-      if (profile_ == nullptr)
-        execute(i);
-      else
-        execute_recorded(i);
-    }
+    std::ranges::fill(host_calls_, 0);
+    begin_ = std::chrono::steady_clock::now();
+    // Sizes that are known at entry come first; the arena depends on these alone.
+    size_t at = 0;
+    while (at < program_.code.size() && is_entry(program_.code[at].op)) advance(at);
+    bind_arena();
+    while (at < program_.code.size()) advance(at);
     std::vector<HostValue> results;
     for (Register r : program_.results) results.push_back(detached(host_value(r)));
     return results;
@@ -112,8 +115,24 @@ class Context::Machine {
  private:
   struct Value {
     std::byte* data = nullptr;
-    HostValue host;  // owns the data of heap registers
+    HostValue host;          // owns the data of heap registers
+    bool is_second = false;  // of the two places of one that alternates
   };
+
+  static bool is_entry(Opcode op) { return op == Opcode::sizes || op == Opcode::check || op == Opcode::bind; }
+
+  // Runs the instruction at `at`, which becomes that of the next.
+  void advance(size_t& at) {
+    const Instruction& i = program_.code[at++];
+    if (i.op == Opcode::jump || (i.op == Opcode::branch && slots_[i.b] == 0)) {
+      at = i.a;
+      return;
+    }
+    if (profile_ == nullptr)
+      execute(i);
+    else
+      execute_recorded(i);
+  }
 
   void bind_constants() {
     for (size_t i = 0; i < values_.size(); ++i)
@@ -125,6 +144,7 @@ class Context::Machine {
 
   void forget_values() {
     for (Register r : owning_) values_[r] = {};
+    for (Growing& growing : growing_) growing.begin();
   }
 
   void bind_inputs(std::span<const HostValue> inputs) {
@@ -168,7 +188,8 @@ class Context::Machine {
         constexpr int64_t most_bytes = int64_t{1} << 48;
         if (slots_[info.bytes] < 0 || slots_[info.bytes] > most_bytes)
           fail("'{}' would need {} bytes", info.name, slots_[info.bytes]);
-        lifetimes.push_back({.bytes = slots_[info.bytes], .first = info.first, .last = info.last});
+        int64_t bytes = info.alternates ? 2 * place_bytes(info) : slots_[info.bytes];
+        lifetimes.push_back({.bytes = bytes, .first = info.first, .last = info.last});
       }
       if (plans_.size() == static_cast<size_t>(most_kept_plans)) plans_.pop_back();
       plans_.push_front({.key = std::move(key), .arena = plan_arena(lifetimes)});
@@ -180,7 +201,16 @@ class Context::Machine {
     const ArenaPlan& plan = plans_.front().arena;
     if (plan.bytes > arena_bytes_) grow_arena(plan.bytes);
     statistics_.arena_bytes = plan.bytes;
-    for (size_t i = 0; i < planned_.size(); ++i) values_[planned_[i]].data = arena_.get() + plan.offsets[i];
+    for (size_t i = 0; i < planned_.size(); ++i) {
+      values_[planned_[i]].data = arena_.get() + plan.offsets[i];
+      values_[planned_[i]].is_second = false;
+    }
+  }
+
+  // Of one of the two places of a tensor that alternates.
+  int64_t place_bytes(const RegisterInfo& info) const {
+    constexpr int64_t alignment = 64;
+    return (slots_[info.bytes] + alignment - 1) / alignment * alignment;
   }
 
   // Addresses for more than is needed now: memory is there once it is written, and a larger run then pays for the
@@ -242,7 +272,118 @@ class Context::Machine {
       case Opcode::release:
         values_[i.a] = {};
         break;
+      default:
+        execute_control(i);
     }
+  }
+
+  void execute_control(const Instruction& i) {
+    switch (i.op) {
+      case Opcode::trip:
+        check_limits(slots_[i.a]);
+        break;
+      case Opcode::move:
+        move(i.a, i.b);
+        break;
+      case Opcode::alternate: {
+        Value& value = values_[i.a];
+        int64_t distance = place_bytes(program_.registers[i.a]);
+        value.data += value.is_second ? -distance : distance;
+        value.is_second = !value.is_second;
+        break;
+      }
+      case Opcode::scalar:
+        *reinterpret_cast<int64_t*>(data_of(i.a)) = slots_[i.b];
+        break;
+      case Opcode::copy_slice:
+        copy_slice(program_.slice_copies[i.a]);
+        break;
+      case Opcode::item:
+        item(program_.items[i.a]);
+        break;
+      case Opcode::length:
+        slots_[i.a] = static_cast<int64_t>(host_value(i.b).sequence().size());
+        break;
+      case Opcode::grow:
+        growing_[i.a].begin();
+        break;
+      case Opcode::append:
+        append(i.a);
+        break;
+      case Opcode::collect:
+        collect(i.a);
+        break;
+      default:
+        break;
+    }
+  }
+
+  void check_limits(int64_t trips) {
+    const Limits& limits = executable_->limits;
+    if (trips >= limits.loop_trips) fail("the loop has run {} trips, which is the limit", limits.loop_trips);
+    check_time();
+  }
+
+  void check_time() {
+    const Limits& limits = executable_->limits;
+    if (limits.seconds <= 0) return;
+    std::chrono::duration<double> used = std::chrono::steady_clock::now() - begin_;
+    if (used.count() > limits.seconds) fail("the run has taken {} seconds, which is the limit", limits.seconds);
+  }
+
+  void move(Register to, Register from) {
+    const RegisterInfo& info = program_.registers[to];
+    if (info.storage == Storage::heap) {
+      set_host(to, detached(host_value(from)));
+    } else if (info.storage == Storage::state) {
+      Register memory = from;
+      while (program_.registers[memory].storage == Storage::view) memory = program_.registers[memory].viewed;
+      std::byte* data = data_of(from);
+      values_[to].host = values_[memory].host;
+      values_[to].data = data;
+    } else {
+      copy_bytes(data_of(from), element_count(dims_of(to)) * static_cast<int64_t>(element_size(info.dtype)),
+                 data_of(to));
+    }
+  }
+
+  static void copy_bytes(const std::byte* from, int64_t bytes, std::byte* to) {
+    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+
+  void copy_slice(const program::SliceCopy& c) {
+    const std::byte* from = data_of(c.from) + slots_[c.from_offset];
+    std::byte* to = data_of(c.to) + slots_[c.to_offset];
+    for (int64_t row = 0; row < slots_[c.rows]; ++row)
+      copy_bytes(from + row * slots_[c.from_stride], slots_[c.row_bytes], to + row * slots_[c.to_stride]);
+  }
+
+  void item(const program::Item& i) {
+    HostValue sequence = host_value(i.sequence);
+    auto index = static_cast<size_t>(slots_[i.index]);
+    CHECK(index < sequence.sequence().size(), "a sequence became shorter");
+    set_host(i.to, sequence.sequence()[index]);
+  }
+
+  void append(uint32_t index) {
+    const program::Growth& growth = program_.growths[index];
+    Growing& growing = growing_[index];
+    if (growth.stacks)
+      return growing.append(program_.registers[growth.from].dtype, dims_of(growth.from), data_of(growth.from),
+                            buffers_);
+    if (growing.item_count() >= executable_->limits.sequence_items)
+      fail("a sequence of more than {} items, which is the limit", executable_->limits.sequence_items);
+    growing.append(detached(host_value(growth.from)));
+  }
+
+  void collect(uint32_t index) {
+    const program::Growth& growth = program_.growths[index];
+    Growing& growing = growing_[index];
+    if (!growth.stacks) return set_host(growth.to, growing.take_items());
+    if (growing.count() > 0) return set_host(growth.to, growing.take_stacked(growth.reversed, buffers_));
+    Dims dims;
+    for (program::Slot slot : growth.empty) dims.push_back(slots_[slot]);
+    set_host(growth.to, Tensor(program_.registers[growth.from].dtype, std::move(dims)));
   }
 
   void execute_recorded(const Instruction& i) {
@@ -281,7 +422,8 @@ class Context::Machine {
 
   std::byte* data_of(Register r) const {
     const RegisterInfo& info = program_.registers[r];
-    return info.storage == Storage::view ? data_of(info.viewed) : values_[r].data;
+    if (info.storage != Storage::view) return values_[r].data;
+    return info.offset ? data_of(info.viewed) + slots_[*info.offset] : data_of(info.viewed);
   }
 
   Dims dims_of(Register r) const {
@@ -502,26 +644,38 @@ class Context::Machine {
   HostValue host_value(Register r) const {
     if (r == no_register) return {};
     const RegisterInfo& info = program_.registers[r];
-    if (!values_[r].host.is_absent()) return values_[r].host;
-    if (!info.is_tensor) return {};
-    if (info.storage == Storage::view) {
-      HostValue viewed = host_value(info.viewed);
-      return viewed.tensor().reshaped(dims_of(r));
+    bool points_elsewhere = info.storage == Storage::state || (info.storage == Storage::view && info.offset);
+    if (!points_elsewhere) {
+      if (!values_[r].host.is_absent()) return values_[r].host;
+      if (!info.is_tensor) return {};
+      if (info.storage == Storage::view) return host_value(info.viewed).tensor().reshaped(dims_of(r));
+      return Tensor::view(info.dtype, dims_of(r), data_of(r), nullptr);
     }
-    return Tensor::view(info.dtype, dims_of(r), data_of(r), nullptr);
+    HostValue owner = info.storage == Storage::state ? values_[r].host : host_value(info.viewed);
+    return Tensor::view(info.dtype, dims_of(r), data_of(r), std::make_shared<const HostValue>(std::move(owner)));
+  }
+
+  // Whether it points into the arena, which the next kernel may overwrite.
+  bool is_attached(const HostValue& value) const {
+    if (value.is_sequence())
+      return std::ranges::any_of(value.sequence(), [&](const HostValue& item) { return is_attached(item); });
+    if (value.is_optional()) return value.optional().value && is_attached(*value.optional().value);
+    if (!value.is_tensor()) return false;
+    const std::byte* at = value.tensor().bytes();
+    return at >= arena_.get() && at < arena_.get() + arena_bytes_;
   }
 
   // A host value that does not point into the arena or at a caller's memory.
   HostValue detached(HostValue value) {
     if (value.is_tensor()) {
+      if (!is_attached(value)) return value;
       const Tensor& tensor = value.tensor();
       const std::byte* at = tensor.bytes();
-      if (at < arena_.get() || at >= arena_.get() + arena_bytes_) return value;
       Tensor copy = buffers_.tensor(tensor.dtype(), tensor.dims());
       std::copy(at, at + tensor.byte_size(), copy.mutable_bytes());
       return copy;
     }
-    if (value.is_sequence()) {
+    if (value.is_sequence() && std::ranges::any_of(value.sequence(), [&](const HostValue& v) { return is_attached(v); })) {
       Sequence items;
       for (const HostValue& item : value.sequence()) items.items.push_back(detached(item));
       return items;
@@ -538,12 +692,18 @@ class Context::Machine {
     std::vector<std::pair<std::string_view, int64_t>> symbols;
     for (const auto& [name, slot] : call.symbols) symbols.emplace_back(name, slots_[slot]);
     ++statistics_.host_calls;
-    std::vector<HostValue> results = executable_->host_functions[index]({.operands = operands, .symbols = symbols});
+    check_time();
+    std::vector<HostValue> results = executable_->host_functions[index](
+        {.operands = operands, .symbols = symbols, .times = host_calls_[index]++});
     for (size_t i = 0; i < call.results.size() && i < results.size(); ++i)
       if (call.results[i] != no_register) set_host(call.results[i], detached(std::move(results[i])));
   }
 
   void bind(const program::Bind& b) {
+    if (const bool* condition = single_condition(b)) {
+      slots_[b.elements[0].second] = *condition ? 1 : 0;
+      return;
+    }
     HostValue value = host_value(b.value);
     if (!value.is_tensor()) return;
     const Tensor& tensor = value.tensor();
@@ -559,6 +719,15 @@ class Context::Machine {
       if (i < elements.size()) slots_[slot] = elements[i] < 0 ? -std::max(elements[i], least) : 0;
   }
 
+  // Conditions are read in every trip.
+  const bool* single_condition(const program::Bind& b) const {
+    const RegisterInfo& info = program_.registers[b.value];
+    if (!info.is_tensor || info.dtype != DType::boolean || !b.dims.empty() || b.elements.size() != 1 ||
+        b.elements[0].first != 0 || !b.negative.empty() || element_count(dims_of(b.value)) != 1)
+      return nullptr;
+    return reinterpret_cast<const bool*>(data_of(b.value));
+  }
+
   struct Plan {
     std::vector<int64_t> key;
     ArenaPlan arena;
@@ -570,7 +739,10 @@ class Context::Machine {
   std::vector<Value> values_;
   std::vector<Register> planned_;
   std::vector<Register> owning_;  // those that hold a value of the run, which must not outlive it
-  std::list<Plan> plans_;         // the latest first
+  std::vector<Growing> growing_;
+  std::vector<uint64_t> host_calls_;  // how often each was made in this run
+  std::chrono::steady_clock::time_point begin_;
+  std::list<Plan> plans_;  // the latest first
   std::unique_ptr<std::byte, FreeMemory> arena_;
   int64_t arena_bytes_ = 0;
   Buffers buffers_;

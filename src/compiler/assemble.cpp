@@ -1,0 +1,122 @@
+// The program from its parts: entry code, then the rest, with lifetimes of what lies in the arena and releases of what
+// does not.
+#include <algorithm>
+
+#include "compiler/emitter.h"
+#include "program/uses.h"
+
+namespace selkie::compiler {
+
+using program::Instruction;
+using program::Opcode;
+using Storage = program::RegisterInfo::Storage;
+
+// Where registers are used first and last.
+struct Emitter::Lifetimes {
+  static constexpr uint32_t never = UINT32_MAX;
+  std::vector<uint32_t> first, last;
+
+  explicit Lifetimes(size_t registers) : first(registers, never), last(registers, 0) {}
+  bool is_used(Register r) const { return first[r] != never; }
+  void touch(Register r, uint32_t at) { cover(r, at, at); }
+  void cover(Register r, uint32_t from, uint32_t to) {
+    first[r] = std::min(first[r], from);
+    last[r] = std::max(last[r], to);
+  }
+};
+
+namespace {
+
+// The innermost block around each instruction.
+template <class Block>
+std::vector<size_t> innermost_blocks(const std::vector<Block>& blocks, size_t instructions) {
+  std::vector<size_t> out(instructions + 1, SIZE_MAX);
+  // A block is opened before those inside it.
+  for (size_t b = 0; b < blocks.size(); ++b)
+    for (uint32_t i = blocks[b].begin; i < blocks[b].end; ++i) out[i] = b;
+  return out;
+}
+
+template <class Block>
+bool is_made_in(const Block& block, program::Register r) {
+  return r >= block.first_register && r < block.last_register;
+}
+
+}  // namespace
+
+// What is made before a loop and used inside lives to the loop's end, since the next trip uses it again.
+void Emitter::extend_over_loops(Lifetimes& lifetimes, const std::vector<size_t>& block_of) const {
+  for (Register r = 0; r < lifetimes.first.size(); ++r) {
+    if (!lifetimes.is_used(r)) continue;
+    for (uint32_t at : {lifetimes.first[r], lifetimes.last[r]})
+      for (size_t b = block_of[at]; b != SIZE_MAX && !is_made_in(blocks_[b], r); b = blocks_[b].parent)
+        if (blocks_[b].is_loop) lifetimes.cover(r, blocks_[b].begin, blocks_[b].end - 1);
+  }
+}
+
+void Emitter::assemble() {
+  std::vector<program::SizeStep> steps = sizes_.take_entry_steps();
+  auto begin = static_cast<uint32_t>(program().steps.size());
+  program().steps.insert(program().steps.end(), steps.begin(), steps.end());
+  std::vector<Instruction> code = std::move(entry_code_);
+  code.push_back({.op = Opcode::sizes, .a = begin, .b = static_cast<uint32_t>(program().steps.size())});
+  for (uint32_t i = 0; i < entry_check_count_; ++i) code.push_back({.op = Opcode::check, .a = i});
+  auto shift = static_cast<uint32_t>(code.size());
+  code.insert(code.end(), code_.begin(), code_.end());
+  for (Instruction& i : code)
+    if (program::jumps(i)) i.a += shift;
+  for (Block& block : blocks_)
+    for (uint32_t* at : {&block.begin, &block.end, &block.join}) *at += shift;
+
+  std::vector<std::vector<Register>> pointed_to = program::pointed_to(program(), code);
+  Lifetimes lifetimes(program().registers.size());
+  auto touch = [&](Register r, size_t at) {
+    Register memory = program::base_of(program(), r);
+    lifetimes.touch(memory, static_cast<uint32_t>(at));
+    for (Register other : pointed_to[memory]) lifetimes.touch(other, static_cast<uint32_t>(at));
+  };
+  for (size_t i = 0; i < code.size(); ++i)
+    program::for_each_register(program(), code[i], [&](Register r) { touch(r, i); });
+  for (Register r : program().results) touch(r, code.size());
+  for (const Block& block : blocks_)
+    for (Register state : block.states)
+      for (Register r : pointed_to[state])
+        if (lifetimes.is_used(r)) lifetimes.cover(r, block.begin, block.end - 1);
+  std::vector<size_t> block_of = innermost_blocks(blocks_, code.size());
+  extend_over_loops(lifetimes, block_of);
+
+  // Released where all paths come by: after the last use, or where the blocks end that it was not made in.
+  std::vector<std::vector<Register>> released_after(code.size() + 1);
+  std::vector<std::vector<Register>> released_at_join(code.size() + 1);
+  for (Register r = 0; r < program().registers.size(); ++r) {
+    Storage storage = program().registers[r].storage;
+    if ((storage != Storage::heap && storage != Storage::state) || !lifetimes.is_used(r)) continue;
+    std::optional<uint32_t> join;
+    for (size_t b = block_of[lifetimes.last[r]]; b != SIZE_MAX && !is_made_in(blocks_[b], r); b = blocks_[b].parent)
+      join = blocks_[b].join;
+    (join ? released_at_join[*join] : released_after[lifetimes.last[r]]).push_back(r);
+  }
+
+  // Releases move what comes after them, so lifetimes are counted in the code without them, then mapped.
+  std::vector<uint32_t> place(code.size() + 1);
+  std::vector<uint32_t> landing(code.size() + 1);
+  auto& out = program().code;
+  for (size_t i = 0; i <= code.size(); ++i) {
+    landing[i] = static_cast<uint32_t>(out.size());
+    if (i < code.size())
+      for (Register r : released_at_join[i]) out.push_back({.op = Opcode::release, .a = r});
+    place[i] = static_cast<uint32_t>(out.size());
+    if (i == code.size()) break;
+    out.push_back(code[i]);
+    for (Register r : released_after[i]) out.push_back({.op = Opcode::release, .a = r});
+  }
+  for (size_t i = 0; i < out.size(); ++i)
+    if (program::jumps(out[i])) out[i].a = place[out[i].a] <= i ? place[out[i].a] : landing[out[i].a];
+  for (Register r = 0; r < program().registers.size(); ++r) {
+    if (!lifetimes.is_used(r)) continue;
+    program().registers[r].first = place[lifetimes.first[r]];
+    program().registers[r].last = place[lifetimes.last[r]];
+  }
+}
+
+}  // namespace selkie::compiler
