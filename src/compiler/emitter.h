@@ -86,6 +86,8 @@ class Emitter {
   void emit_map(const Node& node);
   void count_trips(Trips& loop);
   bool keeps_size(const Trips& loop, size_t state);
+  bool keeps_rank(const Trips& loop, size_t state);
+  Register ranked(const Value& value, Register r);
   void begin_states(Trips& loop);
   void begin_outputs(Trips& loop);
   void begin_trip(Trips& loop);

@@ -72,6 +72,10 @@ class LayoutChooser {
     for (size_t i = 0; i < node.results.size(); ++i) {
       const Value& result = *node.results[i];
       if (!may_move(result) || outputs_.contains(&result)) continue;
+      bool can_be_joined = std::ranges::all_of(node.regions, [&](const auto& arm) {
+        return arm->yields[i]->constant != nullptr || same_rank(*arm->yields[i], result);
+      });
+      if (!can_be_joined) continue;
       auto given = [&](size_t arm) { return placement_.layout(*node.regions[arm]->yields[i]); };
       if (auto wanted = wants_.find(&result); wanted != wants_.end())
         set(result, wanted->second);

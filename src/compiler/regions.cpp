@@ -180,6 +180,7 @@ void Emitter::emit_arm(const Node& node, size_t index, const std::vector<Registe
     emit_steps(region);
     for (size_t i = 0; i < places.size(); ++i) {
       Register from = register_in(*region.yields[i], stitcher_.placement().layout(*node.results[i]));
+      if (program().registers[places[i]].storage != Storage::heap) from = ranked(*node.results[i], from);
       if (from != places[i]) instruction(Opcode::move, places[i], from);
     }
   } else {
@@ -305,11 +306,25 @@ bool Emitter::keeps_size(const Trips& loop, size_t state) {
   return true;
 }
 
+// What the body requires of a state need not hold after the last trip.
+bool Emitter::keeps_rank(const Trips& loop, size_t state) {
+  const ir::Type& type = rdp_.known(loop.parameter(state)).type;
+  if (!type.is_tensor() || !type.dims) return false;
+  auto is_alike = [&](const Value& value) {
+    const ir::Type& other = rdp_.known(value).type;
+    return other.is_tensor() && other.dims && other.dtype == type.dtype && other.dims->size() == type.dims->size();
+  };
+  return is_alike(*loop.node.operands[loop.form.first_state + state]) && is_alike(loop.yield(state)) &&
+         is_alike(*loop.node.results[state]);
+}
+
 // A state whose size stays and is known at entry points into the arena, all others are host values.
 void Emitter::begin_states(Trips& loop) {
   for (size_t i = 0; i < loop.form.states; ++i) {
     const Value& parameter = loop.parameter(i);
-    Register state = keeps_size(loop, i) ? place_tensor(parameter, true) : loose_place(parameter);
+    Register state = keeps_size(loop, i)   ? place_tensor(parameter, true)
+                     : keeps_rank(loop, i) ? loose_place(parameter)
+                                           : add_register({.name = parameter.name, .storage = Storage::heap});
     RegisterInfo& info = program().registers[state];
     if (info.storage == Storage::arena) info.storage = Storage::state;
     loop.states.push_back(state);
@@ -409,8 +424,9 @@ void Emitter::begin_trip(Trips& loop) {
       registers_[&condition] = constant_register(Tensor::scalar_bool(true), condition.name);
   }
   for (size_t i = 0; i < loop.form.states; ++i) {
-    registers_[&loop.parameter(i)] = loop.states[i];
-    bind_symbols(loop.parameter(i), loop.states[i], false);
+    Register state = ranked(loop.parameter(i), loop.states[i]);
+    registers_[&loop.parameter(i)] = state;
+    bind_symbols(loop.parameter(i), state, false);
   }
   slice_inputs(loop);
 }
@@ -556,19 +572,21 @@ void Emitter::move_states(Trips& loop) {
     if (next[i] != loop.states[i]) instruction(Opcode::move, loop.states[i], next[i]);
 }
 
+// A register with dims where those of the value are known.
+Emitter::Register Emitter::ranked(const Value& value, Register r) {
+  const ir::Type& type = rdp_.known(value).type;
+  if (!type.is_tensor() || !type.dims || program().registers[r].is_tensor) return r;
+  Register out = loose_place(value);
+  instruction(Opcode::move, out, r);
+  return out;
+}
+
 void Emitter::end_loop(Trips& loop) {
   for (const Trips::Output& output : loop.outputs)
     if (output.growth) instruction(Opcode::collect, *output.growth);
   bind_trips(loop.node, loop.index);
   auto set_result = [&](const Value& result, Register r) {
-    const std::optional<ir::SymDims>& dims = rdp_.known(result).type.dims;
-    bool is_ranked = rdp_.known(result).type.is_tensor() && dims;
-    if (is_ranked && !program().registers[r].is_tensor) {
-      Register ranked = loose_place(result);
-      instruction(Opcode::move, ranked, r);
-      r = ranked;
-    }
-    registers_[&result] = r;
+    r = registers_[&result] = ranked(result, r);
     bind_symbols(result, r, false);
   };
   for (size_t i = 0; i < loop.states.size(); ++i) set_result(*loop.node.results[i], loop.states[i]);

@@ -334,7 +334,10 @@ class Context::Machine {
   void move(Register to, Register from) {
     const RegisterInfo& info = program_.registers[to];
     if (info.storage == Storage::heap) {
-      set_host(to, detached(host_value(from)));
+      HostValue value = host_value(from);
+      if (info.is_tensor && (value.tensor().dims().size() != info.dims.size() || value.tensor().dtype() != info.dtype))
+        fail("'{}' must be {} of rank {}, but is {}", info.name, name(info.dtype), info.dims.size(), value.describe());
+      set_host(to, detached(std::move(value)));
     } else if (info.storage == Storage::state) {
       Register memory = from;
       while (program_.registers[memory].storage == Storage::view) memory = program_.registers[memory].viewed;
@@ -469,7 +472,13 @@ class Context::Machine {
     executable_->interpreter(l.kernel, checked, {arguments.sizes, l.sizes.size()}, ranges);
   }
 
-  float* floats(Register r) const { return r == no_register ? nullptr : reinterpret_cast<float*>(data_of(r)); }
+  // Null stands for what is not there, to library kernels: a tensor without elements is somewhere, too.
+  float* floats(Register r) const {
+    if (r == no_register) return nullptr;
+    static float nowhere[16];
+    auto* at = reinterpret_cast<float*>(data_of(r));
+    return at != nullptr ? at : nowhere;
+  }
 
   kernels::Finish finish(const program::Finish& f) const {
     return {.addend = floats(f.addend), .low = f.low, .high = f.high};

@@ -10,6 +10,7 @@
 #include "interp/interp.h"
 #include "ir/print.h"
 #include "ops/registry.h"
+#include "program/verify.h"
 
 namespace selkie::tests {
 namespace {
@@ -36,6 +37,7 @@ void check_program(uint64_t seed, int nodes, bool check_kernels, Totals& totals)
   std::shared_ptr<ir::Module> module = random_program(seed, nodes).module;
   SCOPED_TRACE(fmt::format("seed {}\n{}", seed, ir::print(*reference.module)));
   driver::Built built = driver::build(module, {.check_kernels = check_kernels});
+  program::verify(built.executable->program);
   runtime::Context context(built.executable);
   analysis::Rdp rdp(*reference.module);
   totals.kernels += static_cast<int>(built.kernels);
