@@ -446,7 +446,6 @@ void Emitter::slice_inputs(Trips& loop) {
       info.viewed = from;
       info.offset = position;
       Register r = registers_[&parameter] = add_register(std::move(info));
-      flush_steps();
       bind_symbols(parameter, r, false);
       continue;
     }
@@ -475,7 +474,6 @@ void Emitter::plan_yields(Trips& loop) {
     info.viewed = output.place;
     info.offset = slice_position(loop, form);
     output.slice = add_register(std::move(info));
-    flush_steps();
     if (may_be_written_to(*output.yield, loop.body, output.slice, {}))
       destinations_.emplace(output.yield, output.slice);
   }
@@ -494,7 +492,6 @@ void Emitter::plan_yields(Trips& loop) {
 void Emitter::end_trip(Trips& loop) {
   store_outputs(loop);
   if (loop.goes_on) set_slot(*loop.goes_on, number(*loop.body.yields[0]));
-  flush_steps();
   move_states(loop);
   sizes_.step({.op = SizeStep::Op::add, .to = loop.index, .a = loop.index, .b = slot(1)});
 }

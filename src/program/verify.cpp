@@ -325,39 +325,42 @@ class Verifier {
       case Opcode::length:
         info(i.b);
         return slots({i.a});
-      default:
-        return index(i.a, table_size(i.op), "entry");
+      default: {
+        auto [count, name] = table(i.op);
+        return index(i.a, count, name);
+      }
     }
   }
 
-  size_t table_size(Opcode op) const {
+  // What the number in an instruction counts, and how many there are.
+  std::pair<size_t, std::string_view> table(Opcode op) const {
     switch (op) {
       case Opcode::check:
-        return p_.checks.size();
+        return {p_.checks.size(), "check"};
       case Opcode::check_indices:
-        return p_.index_checks.size();
+        return {p_.index_checks.size(), "index check"};
       case Opcode::launch:
-        return p_.launches.size();
+        return {p_.launches.size(), "launch"};
       case Opcode::product:
-        return p_.products.size();
+        return {p_.products.size(), "product"};
       case Opcode::convolution:
-        return p_.convolutions.size();
+        return {p_.convolutions.size(), "convolution"};
       case Opcode::integer:
-        return p_.integer_products.size();
+        return {p_.integer_products.size(), "integer product"};
       case Opcode::attention:
-        return p_.attentions.size();
+        return {p_.attentions.size(), "attention"};
       case Opcode::recurrent:
-        return p_.recurrents.size();
+        return {p_.recurrents.size(), "recurrent layer"};
       case Opcode::host:
-        return p_.host_calls.size();
+        return {p_.host_calls.size(), "host call"};
       case Opcode::bind:
-        return p_.binds.size();
+        return {p_.binds.size(), "bind"};
       case Opcode::copy_slice:
-        return p_.slice_copies.size();
+        return {p_.slice_copies.size(), "slice copy"};
       case Opcode::item:
-        return p_.items.size();
+        return {p_.items.size(), "item"};
       default:
-        return p_.growths.size();
+        return {p_.growths.size(), "growth"};
     }
   }
 

@@ -27,23 +27,25 @@ bool has_own_checks(const analysis::Rdp& rdp, const ir::Region& region) {
 }
 
 struct Totals {
+  int programs = 0;
   int runs = 0;
   int kernels = 0;
   int host_calls = 0;
 };
 
-void check_program(uint64_t seed, int nodes, bool check_kernels, Totals& totals) {
-  RandomProgram reference = random_program(seed, nodes);
-  std::shared_ptr<ir::Module> module = random_program(seed, nodes).module;
+void check_program(uint64_t seed, int nodes, int runs, Mix mix, bool check_kernels, Totals& totals) {
+  RandomProgram reference = random_program(seed, nodes, mix);
+  std::shared_ptr<ir::Module> module = random_program(seed, nodes, mix).module;
   SCOPED_TRACE(fmt::format("seed {}\n{}", seed, ir::print(*reference.module)));
   driver::Built built = driver::build(module, {.check_kernels = check_kernels});
   program::verify(built.executable->program);
   runtime::Context context(built.executable);
   analysis::Rdp rdp(*reference.module);
+  ++totals.programs;
   totals.kernels += static_cast<int>(built.kernels);
   totals.host_calls += static_cast<int>(built.host_calls);
   std::mt19937_64 random(seed);
-  for (int run = 0; run < 5; ++run) {
+  for (int run = 0; run < runs; ++run) {
     std::vector<HostValue> inputs = run == 0 ? reference.inputs : random_inputs(*reference.module, random);
     interp::Options limits;
     limits.limits.loop_trips = 12;
@@ -68,26 +70,33 @@ void check_program(uint64_t seed, int nodes, bool check_kernels, Totals& totals)
   }
 }
 
-void check_programs(bool check_kernels) {
-  int fixed = 150;
-  int fresh = 20;
+struct Counts {
+  int fixed;  // programs that are the same each time,
+  int fresh;  // and others
+  int runs;   // of each
+};
+
+void check_programs(Mix mix, bool check_kernels, Counts counts) {
   uint64_t seed = std::random_device{}();
   if (const char* given = std::getenv("SELKIE_PROGRAMS")) {  // a soak
-    fixed = 0;
-    fresh = std::atoi(given);
+    counts.fixed = 0;
+    counts.fresh = std::atoi(given);
   }
   if (const char* given = std::getenv("SELKIE_SEED")) seed = std::strtoull(given, nullptr, 10);
   Totals totals;
-  for (auto [start, count] : {std::pair(uint64_t{2'000'000'000'000}, fixed), std::pair(seed, fresh)})
+  for (auto [start, count] : {std::pair(uint64_t{2'000'000'000'000}, counts.fixed), std::pair(seed, counts.fresh)})
     for (int i = 0; i < count && !testing::Test::HasFailure(); ++i)
-      check_program(start + static_cast<uint64_t>(i), 12 + i % 24, check_kernels, totals);
-  fmt::print("fixed seed and fresh seed {}: {} runs agree, {} kernels, {} host calls\n", seed, totals.runs,
-             totals.kernels, totals.host_calls);
-  if (fixed > 0) EXPECT_GT(totals.kernels, 100);
+      check_program(start + static_cast<uint64_t>(i), 12 + i % 24, counts.runs, mix, check_kernels, totals);
+  fmt::print("fixed seed and fresh seed {}: {} programs, {} runs agree, {} kernels, {} host calls\n", seed,
+             totals.programs, totals.runs, totals.kernels, totals.host_calls);
+  if (counts.fixed > 0) EXPECT_GT(totals.kernels, 100);
 }
 
-TEST(CpuPrograms, InterpretedKernelsAgree) { check_programs(true); }
-TEST(CpuPrograms, CompiledKernelsAgree) { check_programs(false); }
+TEST(CpuPrograms, InterpretedKernelsAgree) { check_programs(Mix::everything, true, {150, 20, 5}); }
+TEST(CpuPrograms, CompiledKernelsAgree) { check_programs(Mix::everything, false, {150, 20, 5}); }
+// Kernels are compiled for a few only, which takes most of the time.
+TEST(CpuPrograms, NestedRegionsAgree) { check_programs(Mix::regions, true, {4000, 1000, 3}); }
+TEST(CpuPrograms, NestedRegionsAgreeCompiled) { check_programs(Mix::regions, false, {100, 20, 5}); }
 
 TEST(CpuOperators, SamplesAgree) {
   int kernels = 0;
