@@ -217,6 +217,7 @@ bool Emitter::follows_library_call(const Node& node, int most_steps) {
 }
 
 Emitter::Register Emitter::add_register(RegisterInfo info) {
+  info.is_conditional = block_ != SIZE_MAX;
   program().registers.push_back(std::move(info));
   return static_cast<Register>(program().registers.size() - 1);
 }

@@ -200,7 +200,7 @@ void Emitter::emit_dead(const ir::Region& region) {
        .a = slot(0),
        .b = slot(1),
        .text = escaped(fmt::format("a region of {} cannot be completed", region.parent->describe()))});
-  instruction(Opcode::check, static_cast<uint32_t>(program().checks.size() - 1));
+  instruction(Opcode::fail, static_cast<uint32_t>(program().checks.size() - 1));
 }
 
 struct Emitter::SliceForm {

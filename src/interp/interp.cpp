@@ -12,7 +12,7 @@ namespace {
 
 // The lowest address that evaluation may reach on this thread's stack: regions and calls nest on it, and running out
 // must be an error. What is kept back is for the operators themselves and for unwinding.
-uintptr_t stack_floor() {
+uintptr_t find_stack_floor() {
   constexpr size_t kept_back = 256 << 10;
   pthread_attr_t attributes;
   void* lowest = nullptr;
@@ -21,6 +21,12 @@ uintptr_t stack_floor() {
   pthread_attr_getstack(&attributes, &lowest, &size);
   pthread_attr_destroy(&attributes);
   return reinterpret_cast<uintptr_t>(lowest) + kept_back;
+}
+
+// Finding it reads the list of the process's memory, which takes longer than most operators.
+uintptr_t stack_floor() {
+  thread_local const uintptr_t floor = find_stack_floor();
+  return floor;
 }
 
 class Evaluator final : public ir::EvalServices {

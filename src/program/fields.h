@@ -23,8 +23,8 @@ void fields(auto& archive, Is<SizeStep> auto& step) {
 }
 
 void fields(auto& archive, Is<RegisterInfo> auto& info) {
-  auto& [name, storage, is_tensor, dtype, dims, constant, viewed, offset, alternates, bytes, first, last] = info;
-  archive(name, storage, is_tensor, dtype, dims, constant, viewed, offset, alternates, bytes, first, last);
+  auto& [name, storage, is_tensor, dtype, dims, constant, viewed, offset, alternates, is_conditional, bytes, first, last] = info;
+  archive(name, storage, is_tensor, dtype, dims, constant, viewed, offset, alternates, is_conditional, bytes, first, last);
 }
 
 void fields(auto& archive, Is<Check> auto& check) {

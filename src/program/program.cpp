@@ -47,6 +47,8 @@ std::string control_text(const Program& p, const Instruction& i) {
       return fmt::format("jump {}", i.a);
     case Opcode::branch:
       return fmt::format("branch {} unless s{}", i.a, i.b);
+    case Opcode::fail:
+      return fmt::format("fail  # {}", p.checks[i.a].text);
     case Opcode::trip:
       return fmt::format("trip s{}", i.a);
     case Opcode::move:

@@ -46,6 +46,7 @@ struct RegisterInfo {
   Register viewed = no_register;
   std::optional<Slot> offset = {};  // view: how many bytes after the beginning, if any
   bool alternates = false;          // arena: has two places, so that the last value is there while the next is made
+  bool is_conditional = false;      // made in code that may not run: its size means something only there
   Slot bytes = 0;      // arena: how many,
   uint32_t first = 0;  // and the instructions between which it is in use
   uint32_t last = 0;
@@ -219,6 +220,7 @@ enum class Opcode : uint8_t {
   release,        // register a is not used any more
   jump,           // to instruction a
   branch,         // to instruction a if slot b is 0
+  fail,           // with the text of check a
   trip,           // a trip of a loop begins, whose number is in slot a: fails beyond the limits of the run
   move,           // register a becomes register b: a state points there, the heap shares it, other memory gets a copy
   alternate,      // register a takes the other of its two places
@@ -273,7 +275,7 @@ struct Program {
 
 // Whether the next instruction to run may be another than the next one, and whether it may be that one.
 inline bool jumps(const Instruction& i) { return i.op == Opcode::jump || i.op == Opcode::branch; }
-inline bool falls_through(const Instruction& i) { return i.op != Opcode::jump; }
+inline bool falls_through(const Instruction& i) { return i.op != Opcode::jump && i.op != Opcode::fail; }
 
 // How many instructions of a kind there are.
 size_t count(const Program& program, Opcode op);

@@ -336,6 +336,7 @@ class Verifier {
   std::pair<size_t, std::string_view> table(Opcode op) const {
     switch (op) {
       case Opcode::check:
+      case Opcode::fail:
         return {p_.checks.size(), "check"};
       case Opcode::check_indices:
         return {p_.index_checks.size(), "index check"};

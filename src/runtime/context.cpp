@@ -186,9 +186,9 @@ class Context::Machine {
       for (Register r : planned_) {
         const RegisterInfo& info = program_.registers[r];
         constexpr int64_t most_bytes = int64_t{1} << 48;
-        if (slots_[info.bytes] < 0 || slots_[info.bytes] > most_bytes)
-          fail("'{}' would need {} bytes", info.name, slots_[info.bytes]);
-        int64_t bytes = info.alternates ? 2 * place_bytes(info) : slots_[info.bytes];
+        bool is_fine = slots_[info.bytes] <= most_bytes && (slots_[info.bytes] >= 0 || info.is_conditional);
+        if (!is_fine) fail("'{}' would need {} bytes", info.name, slots_[info.bytes]);
+        int64_t bytes = info.alternates ? 2 * place_bytes(info) : std::max<int64_t>(slots_[info.bytes], 0);
         lifetimes.push_back({.bytes = bytes, .first = info.first, .last = info.last});
       }
       if (plans_.size() == static_cast<size_t>(most_kept_plans)) plans_.pop_back();
@@ -210,7 +210,7 @@ class Context::Machine {
   // Of one of the two places of a tensor that alternates.
   int64_t place_bytes(const RegisterInfo& info) const {
     constexpr int64_t alignment = 64;
-    return (slots_[info.bytes] + alignment - 1) / alignment * alignment;
+    return (std::max<int64_t>(slots_[info.bytes], 0) + alignment - 1) / alignment * alignment;
   }
 
   // Addresses for more than is needed now: memory is there once it is written, and a larger run then pays for the
@@ -279,6 +279,8 @@ class Context::Machine {
 
   void execute_control(const Instruction& i) {
     switch (i.op) {
+      case Opcode::fail:
+        fail_check(program_.checks[i.a]);
       case Opcode::trip:
         check_limits(slots_[i.a]);
         break;
@@ -405,8 +407,11 @@ class Context::Machine {
   void check(const program::Check& c) {
     int64_t a = slots_[c.a];
     int64_t b = slots_[c.b];
-    if (c.equal ? a == b : a <= b) return;
-    fail("{}", fmt::format(fmt::runtime(c.text), fmt::arg("a", a), fmt::arg("b", b)));
+    if (c.equal ? a != b : a > b) fail_check(c);
+  }
+
+  [[noreturn]] void fail_check(const program::Check& c) const {
+    fail("{}", fmt::format(fmt::runtime(c.text), fmt::arg("a", slots_[c.a]), fmt::arg("b", slots_[c.b])));
   }
 
   void check_indices(const program::IndexCheck& c) {
