@@ -121,7 +121,7 @@ std::string Emitter::control_refusal(const Node& node, const KnownSymbols& known
   ControlForm form = node.op->control(node);
   switch (form.kind) {
     case ControlForm::Kind::branch:
-      return rdp_.known(*node.operands[0]).type.dims ? "" : "the rank of its condition is not known";
+      return {};
     case ControlForm::Kind::loop:
       return loop_refusal(node, form, known);
     case ControlForm::Kind::map:
@@ -145,6 +145,20 @@ Emitter::KnownSymbols Emitter::at_first_trip(const Node& node, const ControlForm
   return known;
 }
 
+// The shape of an output is that of the first trip, as long as that does not require anything.
+bool Emitter::has_shape_without_trips(const Node& node, const ControlForm& form, size_t output,
+                                      const KnownSymbols& known) const {
+  const ir::Region& body = *node.regions[0];
+  const ir::SymDims& stacked = *rdp_.known(*node.results[form.states + output]).type.dims;
+  KnownSymbols with_trips = known;
+  std::vector<sym::Expr> symbols;
+  sym::collect_symbols(stacked[0], symbols);
+  for (sym::Expr s : symbols) with_trips.insert(s);
+  if (is_sized(*node.results[form.states + output], with_trips)) return true;
+  const Value& slice = *body.yields[body.yields.size() - form.outputs.size() + output];
+  return rdp_.region(body).checks.empty() && is_sized(slice, at_first_trip(node, form, known));
+}
+
 std::string Emitter::loop_refusal(const Node& node, const ControlForm& form, const KnownSymbols& known) const {
   const ir::Region& body = *node.regions[0];
   if (!is_possible(body)) return "its body cannot be completed";
@@ -152,10 +166,6 @@ std::string Emitter::loop_refusal(const Node& node, const ControlForm& form, con
     const ir::Type& type = rdp_.known(value).type;
     return type.is_tensor() && type.dims && type.dtype != DType::str;
   };
-  for (std::optional<size_t> operand : {form.most_trips, form.first_trip})
-    if (operand && node.operands[*operand] != nullptr && !is_ranked(*node.operands[*operand]))
-      return "the rank of its condition is not known";
-  if (form.counts && !is_ranked(*body.yields[0])) return "the rank of its condition is not known";
   for (size_t i = 0; i < form.inputs.size(); ++i) {
     const Value& whole = *node.operands[form.first_state + form.states + i];
     if (!is_ranked(whole) || !is_sized(whole, known) || !is_ranked(*body.parameters[form.states + i]))
@@ -169,7 +179,7 @@ std::string Emitter::loop_refusal(const Node& node, const ControlForm& form, con
                                                                               rdp_.known(result).type.dims->size());
     if (is_sized(result, known)) continue;
     if (!is_first) return "slices of unknown size are stacked along an inner axis";
-    if (!is_sized(slice, at_first_trip(node, form, known))) return "it stacks what has no shape if there are no trips";
+    if (!has_shape_without_trips(node, form, i, known)) return "it stacks what has no shape if there are no trips";
   }
   return {};
 }

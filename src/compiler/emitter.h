@@ -64,6 +64,8 @@ class Emitter {
   std::string control_refusal(const Node& node, const KnownSymbols& known) const;
   std::string loop_refusal(const Node& node, const ir::ControlForm& form, const KnownSymbols& known) const;
   KnownSymbols at_first_trip(const Node& node, const ir::ControlForm& form, KnownSymbols known) const;
+  bool has_shape_without_trips(const Node& node, const ir::ControlForm& form, size_t output,
+                               const KnownSymbols& known) const;
   std::string map_refusal(const Node& node) const;
   bool is_compiled(const Node& node) const { return node.op->control != nullptr && !refused_control_.contains(&node); }
   bool is_possible(const ir::Region& region) const {

@@ -84,7 +84,7 @@ void Emitter::set_slot(Slot to, Slot from) {
 Emitter::Slot Emitter::number(const Value& value) {
   const Known& known = rdp_.known(value);
   Register r = register_in(value, {});
-  for (size_t i = 0; i < known.type.dims->size(); ++i) {
+  for (size_t i = 0; known.type.dims && i < known.type.dims->size(); ++i) {
     if ((*known.type.dims)[i].constant() == 1) continue;
     program().checks.push_back({.equal = true,
                                 .a = program().registers[r].dims[i],
@@ -384,7 +384,10 @@ void Emitter::begin_outputs(Trips& loop) {
           if (sym::Expr d = (*type.dims)[axis]; d.is_symbol() && !sizes_.knows(d)) sizes_.bind(d, info.dims[axis], false);
       }
       growth.empty.push_back(slot(0));
-      for (sym::Expr d : dims_of(*output.yield)) growth.empty.push_back(sizes_.knows(d) ? slot(d) : slot(0));
+      for (size_t axis = 0; axis < dims_of(*output.yield).size(); ++axis) {
+        sym::Expr stacked = dims_of(*output.result)[axis + 1];
+        growth.empty.push_back(slot(sizes_.knows(stacked) ? stacked : dims_of(*output.yield)[axis]));
+      }
       flush_steps();
       sizes_.leave();
       program().growths.push_back(std::move(growth));

@@ -32,7 +32,7 @@ uintptr_t stack_floor() {
 class Evaluator final : public ir::EvalServices {
  public:
   Evaluator(const ir::Module& module, const Options& options, std::vector<Binding> bindings)
-      : module_(module), options_(options), bindings_(std::move(bindings)), random_(options.seed) {}
+      : module_(module), options_(options), bindings_(std::move(bindings)) {}
 
   std::vector<HostValue> call(std::string_view function, std::vector<HostValue> arguments) override {
     const ir::Function* callee = module_.find_function(function);
@@ -106,7 +106,11 @@ class Evaluator final : public ir::EvalServices {
   }
 
   const ir::Module& module() const override { return module_; }
-  std::mt19937_64& random() override { return random_; }
+  // Made when it is asked for: that takes longer than most operators.
+  std::mt19937_64& random() override {
+    if (!random_) random_.emplace(options_.seed);
+    return *random_;
+  }
   const ir::RunLimits& limits() const override { return options_.limits; }
 
  private:
@@ -115,11 +119,24 @@ class Evaluator final : public ir::EvalServices {
       std::vector<std::vector<const ir::Value*>>;  // per node: values of this region that nobody reads after it
 
   static ir::Known known_of(const HostValue& value, sym::Context& symbols) {
+    if (value.is_sequence()) return {.type = ir::Type::seq(item_type(value.sequence(), symbols)), .contents = {}};
     if (!value.is_tensor()) return {};
     const Tensor& tensor = value.tensor();
     ir::SymDims dims;
     for (int64_t d : tensor.dims()) dims.push_back(symbols.constant(d));
     return {.type = ir::Type::tensor(tensor.dtype(), std::move(dims)), .contents = ir::contents_of(tensor, symbols)};
+  }
+
+  // What all items are.
+  static ir::Type item_type(const std::vector<HostValue>& items, sym::Context& symbols) {
+    ir::Type type;
+    for (const HostValue& item : items) {
+      ir::Type next = known_of(item, symbols).type;
+      if (type.is_unknown()) type = next;
+      if (next.kind != type.kind) return {};
+      if (next.is_tensor() && (next.dtype != type.dtype || next.dims != type.dims)) type.dims.reset();
+    }
+    return type;
   }
 
   const HostValue& read(const ir::Value* value) {
@@ -220,7 +237,7 @@ class Evaluator final : public ir::EvalServices {
   const ir::Module& module_;
   const Options& options_;
   std::vector<Binding> bindings_;  // of @main, the only function whose symbols mean something here
-  std::mt19937_64 random_;
+  std::optional<std::mt19937_64> random_;
   Values values_;
   std::unordered_map<const ir::Region*, Releases> releases_;
   int64_t depth_ = 0;

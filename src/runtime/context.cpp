@@ -724,6 +724,9 @@ class Context::Machine {
     for (auto [axis, slot] : b.dims)
       if (axis < tensor.dims().size()) slots_[slot] = tensor.dims()[axis];
     if (b.elements.empty() && b.negative.empty()) return;
+    const RegisterInfo& info = program_.registers[b.value];
+    if (!info.is_tensor && tensor.count() != 1)
+      fail("'{}' must have one element, but is {}", info.name, value.describe());
     std::vector<int64_t> elements = widen<int64_t>(tensor);
     for (auto [i, slot] : b.elements)
       if (i < elements.size()) slots_[slot] = std::max<int64_t>(elements[i], 0);
