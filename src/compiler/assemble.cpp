@@ -54,6 +54,45 @@ void Emitter::extend_over_loops(Lifetimes& lifetimes, const std::vector<size_t>&
   }
 }
 
+// Whether a register gets another value before it is read again, on every path.
+bool Emitter::is_overwritten(const std::vector<Instruction>& code, size_t after, Register r) const {
+  constexpr size_t most_steps = 10'000;  // then it is copied
+  std::vector<size_t> open{after + 1};
+  std::set<size_t> seen;
+  while (!open.empty()) {
+    size_t at = open.back();
+    open.pop_back();
+    if (!seen.insert(at).second) continue;
+    if (seen.size() > most_steps) return false;
+    if (at >= code.size()) {
+      if (std::ranges::find(out_.program.results, r) != out_.program.results.end()) return false;
+      continue;
+    }
+    const Instruction& i = code[at];
+    bool is_set = false;
+    bool is_read = false;
+    program::for_each_register(out_.program, i, [&](Register used) {
+      if (program::base_of(out_.program, used) != r) return;
+      (used == r && program::sets(out_.program, i, r) ? is_set : is_read) = true;
+    });
+    if (is_read || (i.op == Opcode::move && i.b == r)) return false;
+    if (is_set) continue;
+    if (program::jumps(i)) open.push_back(i.a);
+    if (program::falls_through(i)) open.push_back(at + 1);
+  }
+  return true;
+}
+
+// A sequence that nobody uses after an insertion is not copied for it.
+void Emitter::find_taken(const std::vector<Instruction>& code) {
+  for (size_t i = 0; i < code.size(); ++i) {
+    if (code[i].op != Opcode::insert) continue;
+    program::Insertion& insertion = program().insertions[code[i].a];
+    bool is_host = program().registers[insertion.sequence].storage == Storage::heap;
+    insertion.takes = is_host && insertion.item != insertion.sequence && is_overwritten(code, i, insertion.sequence);
+  }
+}
+
 void Emitter::assemble() {
   std::vector<program::SizeStep> steps = sizes_.take_entry_steps();
   auto begin = static_cast<uint32_t>(program().steps.size());
@@ -68,6 +107,7 @@ void Emitter::assemble() {
   for (Block& block : blocks_)
     for (uint32_t* at : {&block.begin, &block.end, &block.join}) *at += shift;
 
+  find_taken(code);
   std::vector<std::vector<Register>> pointed_to = program::pointed_to(program(), code);
   Lifetimes lifetimes(program().registers.size());
   auto touch = [&](Register r, size_t at) {
@@ -108,6 +148,12 @@ void Emitter::assemble() {
     place[i] = static_cast<uint32_t>(out.size());
     if (i == code.size()) break;
     out.push_back(code[i]);
+    // What is let go of anyway is handed over.
+    bool is_handed_over = code[i].op == Opcode::move &&
+                          program().registers[code[i].a].storage == Storage::heap &&
+                          program().registers[code[i].b].storage == Storage::heap &&
+                          std::erase(released_after[i], code[i].b) > 0;
+    if (is_handed_over) out.back().op = Opcode::take;
     for (Register r : released_after[i]) out.push_back({.op = Opcode::release, .a = r});
   }
   for (size_t i = 0; i < out.size(); ++i)

@@ -118,6 +118,13 @@ void Emitter::bind_trips(const Node& node, Slot trips) {
 }
 
 std::string Emitter::control_refusal(const Node& node, const KnownSymbols& known) const {
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    std::vector<sym::Expr> symbols;
+    if (const ir::SymbolicInts* given = node.static_operand(i))
+      for (sym::Expr e : given->elements) sym::collect_symbols(e, symbols);
+    if (!std::ranges::all_of(symbols, [&](sym::Expr s) { return known.ids.contains(s.id()); }))
+      return "a size is not known before it runs";
+  }
   ControlForm form = node.op->control(node);
   switch (form.kind) {
     case ControlForm::Kind::branch:
@@ -126,8 +133,9 @@ std::string Emitter::control_refusal(const Node& node, const KnownSymbols& known
       return loop_refusal(node, form, known);
     case ControlForm::Kind::map:
       return map_refusal(node);
+    default:
+      return {};
   }
-  return {};
 }
 
 // What is known of the first trip before it is known that there is one.

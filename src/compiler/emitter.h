@@ -76,6 +76,8 @@ class Emitter {
   struct Lifetimes;
   void assemble();
   void extend_over_loops(Lifetimes& lifetimes, const std::vector<size_t>& block_of) const;
+  void find_taken(const std::vector<program::Instruction>& code);
+  bool is_overwritten(const std::vector<program::Instruction>& code, size_t after, Register r) const;
 
   // regions.cpp: control flow.
   class Scope;
@@ -86,6 +88,10 @@ class Emitter {
   void emit_dead(const ir::Region& region);
   void emit_loop(const Node& node, const ir::ControlForm& form);
   void emit_map(const Node& node);
+  void emit_item(const Node& node);
+  void emit_insert(const Node& node);
+  void emit_length(const Node& node);
+  bool is_known_true(const Value& value) const;
   void count_trips(Trips& loop);
   bool keeps_size(const Trips& loop, size_t state);
   bool keeps_rank(const Trips& loop, size_t state);
@@ -105,8 +111,10 @@ class Emitter {
   Slot slice_position(const Trips& loop, const SliceForm& form);
   Slot step(program::SizeStep::Op op, Slot a, Slot b);
   void set_slot(Slot to, Slot from);
-  // Of a value of one element, which is checked.
-  Slot number(const Value& value);
+  // Of a value of one element, which is checked; a negative one may count as 0.
+  Slot number(const Value& value, bool is_signed = false);
+  // The same of an operand, which a pass may have written on the node; none where it is left out.
+  std::optional<Slot> operand_number(const Node& node, size_t operand, bool is_signed = false);
   void bind_index(const Node& node, const ir::Region& body, Slot index);
   void bind_trips(const Node& node, Slot trips);
   // Where the result of a node with regions goes: a place whose size is known now, or a loose one, for a host value.

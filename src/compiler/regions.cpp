@@ -81,7 +81,7 @@ void Emitter::set_slot(Slot to, Slot from) {
   sizes_.step({.op = SizeStep::Op::add, .to = to, .a = from, .b = slot(0)});
 }
 
-Emitter::Slot Emitter::number(const Value& value) {
+Emitter::Slot Emitter::number(const Value& value, bool is_signed) {
   const Known& known = rdp_.known(value);
   Register r = register_in(value, {});
   for (size_t i = 0; known.type.dims && i < known.type.dims->size(); ++i) {
@@ -98,8 +98,18 @@ Emitter::Slot Emitter::number(const Value& value) {
     return slot(known.contents->elements[0]);
   Slot to = sizes_.new_slot();
   program().binds.push_back({.value = r, .dims = {}, .elements = {{0, to}}, .negative = {}});
+  Slot negative = is_signed ? sizes_.new_slot() : 0;
+  if (is_signed) program().binds.back().negative.emplace_back(0, negative);
   instruction(Opcode::bind, static_cast<uint32_t>(program().binds.size() - 1));
-  return to;
+  return is_signed ? step(SizeStep::Op::subtract, to, negative) : to;
+}
+
+std::optional<Emitter::Slot> Emitter::operand_number(const Node& node, size_t operand, bool is_signed) {
+  if (operand >= node.operands.size()) return std::nullopt;
+  if (node.operands[operand] != nullptr) return number(*node.operands[operand], is_signed);
+  const ir::SymbolicInts* given = node.static_operand(operand);
+  if (given == nullptr) return std::nullopt;
+  return slot(given->elements.at(0));
 }
 
 Emitter::Register Emitter::loose_place(const Value& value) {
@@ -141,11 +151,17 @@ void Emitter::emit_control(const Node& node) {
       return emit_loop(node, form);
     case ControlForm::Kind::map:
       return emit_map(node);
+    case ControlForm::Kind::item:
+      return emit_item(node);
+    case ControlForm::Kind::insert:
+      return emit_insert(node);
+    case ControlForm::Kind::length:
+      return emit_length(node);
   }
 }
 
 void Emitter::emit_branch(const Node& node) {
-  Slot condition = number(*node.operands[0]);
+  Slot condition = *operand_number(node, 0);
   std::vector<Register> places;
   for (const auto& result : node.results) {
     places.push_back(result_place(*result));
@@ -262,30 +278,31 @@ void Emitter::emit_loop(const Node& node, const ControlForm& form) {
   end_loop(loop);
 }
 
+bool Emitter::is_known_true(const Value& value) const {
+  const std::optional<ir::Contents>& contents = rdp_.known(value).contents;
+  return contents && contents->elements.size() == 1 && contents->elements[0] && contents->elements[0].constant() == 1;
+}
+
 // How many trips there are is known before the first where no condition is computed.
 void Emitter::count_trips(Trips& loop) {
   const ControlForm& form = loop.form;
-  auto given = [&](std::optional<size_t> operand) { return operand ? loop.node.operands[*operand] : nullptr; };
   loop.index = sizes_.new_slot();
   loop.again = sizes_.new_slot();
-  if (const Value* most = given(form.most_trips)) loop.most = number(*most);
+  if (form.most_trips) loop.most = operand_number(loop.node, *form.most_trips);
   if (!form.inputs.empty()) {
     const ir::SymDims& whole = dims_of(*loop.node.operands[form.first_state + form.states]);
     loop.most = slot(whole[slice_form(whole, DType::f32, form.inputs[0]).axis]);
   }
-  const Value* first = given(form.first_trip);
+  const Value* first = form.first_trip ? loop.node.operands[*form.first_trip] : nullptr;
+  std::optional<Slot> before;
+  if (form.first_trip && !(first != nullptr && is_known_true(*first)))
+    before = operand_number(loop.node, *form.first_trip);
   const Value* next = form.counts ? loop.body.yields[0] : nullptr;
-  auto is_true = [&](const Value* value) {
-    if (value == nullptr) return true;
-    if (form.counts && value == loop.body.parameters[1].get()) return true;  // else the trip would not run
-    const std::optional<ir::Contents>& contents = rdp_.known(*value).contents;
-    return contents && contents->elements.size() == 1 && contents->elements[0] &&
-           contents->elements[0].constant() == 1;
-  };
-  if (!is_true(first) || !is_true(next)) {
-    Slot before = first == nullptr ? slot(1) : number(*first);
+  // In a trip, its condition holds.
+  bool always_goes_on = next == nullptr || next == loop.body.parameters[1].get() || is_known_true(*next);
+  if (before || !always_goes_on) {
     loop.goes_on = sizes_.new_slot();
-    set_slot(*loop.goes_on, before);
+    set_slot(*loop.goes_on, before.value_or(slot(1)));
   }
   set_slot(loop.index, slot(0));
   if (!loop.most && !loop.goes_on) set_slot(loop.again, slot(1));
@@ -639,7 +656,7 @@ void Emitter::emit_map(const Node& node) {
     for (auto [i, sequence] : sequences) {
       const Value& parameter = *body.parameters[i];
       Register r = registers_[&parameter] = loose_place(parameter);
-      program().items.push_back({.sequence = sequence, .to = r, .index = index});
+      program().items.push_back({.sequence = sequence, .to = r, .index = index, .node = node.source});
       instruction(Opcode::item, static_cast<uint32_t>(program().items.size() - 1));
       bind_symbols(parameter, r, false);
     }

@@ -1,4 +1,4 @@
-// What an operator with regions does with them, for the compiler that writes its control flow out.
+// What operators do that are no kernels but instructions of their own: run their regions, or work on sequences.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,9 @@ struct ControlForm {
     branch,  // operand 0 chooses region 0 or 1, whose yields are the results
     loop,    // region 0, trip by trip
     map,     // region 0 for each item of sequences; yields are items of the results
+    item,    // result: the item of sequence 0 at position 1
+    insert,  // result: sequence 0 with item 1 at position 2, or at its end
+    length,  // result: how many items sequence 0 has
   };
   Kind kind;
 

@@ -111,8 +111,13 @@ void fields(auto& archive, Is<Growth> auto& growth) {
 }
 
 void fields(auto& archive, Is<Item> auto& item) {
-  auto& [sequence, to, index] = item;
-  archive(sequence, to, index);
+  auto& [sequence, to, index, node] = item;
+  archive(sequence, to, index, node);
+}
+
+void fields(auto& archive, Is<Insertion> auto& insertion) {
+  auto& [sequence, item, to, index, takes, node] = insertion;
+  archive(sequence, item, to, index, takes, node);
 }
 
 void fields(auto& archive, Is<Instruction> auto& instruction) {
@@ -133,11 +138,11 @@ void fields(auto& archive, Is<Image> auto& image) {
 // All but the constants: their elements lie beside the rest.
 void fields(auto& archive, Is<Program> auto& program) {
   auto& [inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions,
-         integer_products, attentions, recurrents, host_calls, binds, slice_copies, growths, items, code, parameters,
+         integer_products, attentions, recurrents, host_calls, binds, slice_copies, growths, items, insertions, code, parameters,
          results, constants, kernels, entry_slots] = program;
   static_cast<void>(constants);
   archive(inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions,
-          integer_products, attentions, recurrents, host_calls, binds, slice_copies, growths, items, code, parameters,
+          integer_products, attentions, recurrents, host_calls, binds, slice_copies, growths, items, insertions, code, parameters,
           results, kernels, entry_slots);
 }
 

@@ -51,6 +51,8 @@ std::string control_text(const Program& p, const Instruction& i) {
       return fmt::format("fail  # {}", p.checks[i.a].text);
     case Opcode::trip:
       return fmt::format("trip s{}", i.a);
+    case Opcode::take:
+      return fmt::format("take {} = {}", text(p, i.a), text(p, i.b));
     case Opcode::move:
       return fmt::format("move {} = {}", text(p, i.a), text(p, i.b));
     case Opcode::alternate:
@@ -65,6 +67,11 @@ std::string control_text(const Program& p, const Instruction& i) {
     case Opcode::item:
       return fmt::format("item {} = {}[s{}]", text(p, p.items[i.a].to), text(p, p.items[i.a].sequence),
                          p.items[i.a].index);
+    case Opcode::insert: {
+      const Insertion& n = p.insertions[i.a];
+      return fmt::format("insert {} = {}{} + {}{}", text(p, n.to), n.takes ? "taken " : "", text(p, n.sequence),
+                         text(p, n.item), n.index ? fmt::format(" at s{}", *n.index) : "");
+    }
     case Opcode::length:
       return fmt::format("length s{} = {}", i.a, text(p, i.b));
     case Opcode::grow:

@@ -198,10 +198,19 @@ struct Growth {
   std::string node;
 };
 
-// Item `index` of a sequence.
+// Item `index` of a sequence, from its end if negative.
 struct Item {
   Register sequence, to;
   Slot index;
+  std::string node;
+};
+
+// A sequence with one item more, before that at `index`; without one, at the end.
+struct Insertion {
+  Register sequence, item, to;
+  std::optional<Slot> index = {};
+  bool takes = false;  // the sequence is not used any more, so that it need not be copied
+  std::string node;
 };
 
 enum class Opcode : uint8_t {
@@ -222,11 +231,13 @@ enum class Opcode : uint8_t {
   branch,         // to instruction a if slot b is 0
   fail,           // with the text of check a
   trip,           // a trip of a loop begins, whose number is in slot a: fails beyond the limits of the run
+  take,           // register a becomes register b, which is not used any more
   move,           // register a becomes register b: a state points there, the heap shares it, other memory gets a copy
   alternate,      // register a takes the other of its two places
   scalar,         // register a, of one i64, holds slot b
   copy_slice,     // slice copy a
   item,           // item a
+  insert,         // insertion a
   length,         // slot a is how many items the sequence in register b has
   grow,           // growth a begins,
   append,         // gets one more,
@@ -265,6 +276,7 @@ struct Program {
   std::vector<SliceCopy> slice_copies;
   std::vector<Growth> growths;
   std::vector<Item> items;
+  std::vector<Insertion> insertions;
   std::vector<Instruction> code;
   std::vector<Register> parameters;
   std::vector<Register> results;

@@ -4,6 +4,26 @@
 
 namespace selkie::program {
 
+bool sets(const Program& p, const Instruction& i, Register r) {
+  using Storage = RegisterInfo::Storage;
+  switch (i.op) {
+    case Opcode::host:
+      return std::ranges::find(p.host_calls[i.a].results, r) != p.host_calls[i.a].results.end();
+    case Opcode::allocate:
+    case Opcode::collect:
+      return true;
+    case Opcode::item:
+      return r == p.items[i.a].to;
+    case Opcode::insert:
+      return r == p.insertions[i.a].to;
+    case Opcode::move:
+    case Opcode::take:
+      return r == i.a && (p.registers[r].storage == Storage::heap || p.registers[r].storage == Storage::state);
+    default:
+      return false;
+  }
+}
+
 std::vector<std::vector<Register>> pointed_to(const Program& p, std::span<const Instruction> code) {
   std::vector<std::vector<Register>> out(p.registers.size());
   auto is_state = [&](Register r) { return p.registers[r].storage == RegisterInfo::Storage::state; };

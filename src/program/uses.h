@@ -72,11 +72,16 @@ void for_each_register(const Program& p, const Instruction& i, Function fn) {
     case Opcode::scalar:
       return fn(i.a);
     case Opcode::move:
+    case Opcode::take:
       return each({i.a, i.b}, fn);
     case Opcode::copy_slice:
       return each({p.slice_copies[i.a].from, p.slice_copies[i.a].to}, fn);
     case Opcode::item:
       return each({p.items[i.a].sequence, p.items[i.a].to}, fn);
+    case Opcode::insert: {
+      const Insertion& n = p.insertions[i.a];
+      return each({n.sequence, n.item, n.to}, fn);
+    }
     case Opcode::length:
       return fn(i.b);
     case Opcode::append:
@@ -87,6 +92,9 @@ void for_each_register(const Program& p, const Instruction& i, Function fn) {
       return;
   }
 }
+
+// Whether an instruction gives a register a value of its own, other than by writing memory that is there.
+bool sets(const Program& p, const Instruction& i, Register r);
 
 // What the registers of a program may point to, if they are states: the registers of other storage that moves bring
 // there. Sorted.

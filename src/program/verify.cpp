@@ -39,6 +39,7 @@ class Verifier {
     for (const SliceCopy& copy : p_.slice_copies) check_slice_copy(copy);
     for (const Growth& growth : p_.growths) check_growth(growth);
     for (const Item& item : p_.items) check_item(item);
+    for (const Insertion& insertion : p_.insertions) check_insertion(insertion);
     check_inputs();
     for (const Instruction& i : p_.code) check_instruction(i);
     if (p_.results.size() != p_.outputs.size()) bad("{} outputs have {} results", p_.outputs.size(), p_.results.size());
@@ -281,6 +282,14 @@ class Verifier {
     is_host_place(item.to);
   }
 
+  void check_insertion(const Insertion& insertion) const {
+    info(insertion.item);
+    is_host_place(insertion.to);
+    info(insertion.sequence);
+    if (insertion.takes) is_host_place(insertion.sequence);
+    if (insertion.index) slots({*insertion.index});
+  }
+
   void is_host_place(Register r) const {
     if (info(r).storage != Storage::heap) bad("register {} is not on the heap", r);
   }
@@ -314,6 +323,9 @@ class Verifier {
         return;
       case Opcode::trip:
         return slots({i.a});
+      case Opcode::take:
+        is_host_place(i.a);
+        return is_host_place(i.b);
       case Opcode::move:
         return check_move(i.a, i.b);
       case Opcode::alternate:
@@ -360,6 +372,8 @@ class Verifier {
         return {p_.slice_copies.size(), "slice copy"};
       case Opcode::item:
         return {p_.items.size(), "item"};
+      case Opcode::insert:
+        return {p_.insertions.size(), "insertion"};
       default:
         return {p_.growths.size(), "growth"};
     }
@@ -425,42 +439,42 @@ class Verifier {
     }
   }
 
-  // Whether an instruction sets a register, other than by writing memory that is there.
-  bool sets(const Instruction& i, Register r) const {
-    switch (i.op) {
-      case Opcode::host:
-        return std::ranges::find(p_.host_calls[i.a].results, r) != p_.host_calls[i.a].results.end();
-      case Opcode::allocate:
-      case Opcode::collect:
-        return true;
-      case Opcode::item:
-        return r == p_.items[i.a].to;
-      case Opcode::move:
-        return r == i.a && (info(r).storage == Storage::heap || info(r).storage == Storage::state);
-      default:
-        return false;
-    }
-  }
-
   void apply(const Instruction& i, Set& set) const {
     if (i.op == Opcode::release) {
       set[i.a] = false;
       return;
     }
-    if (i.op != Opcode::host && i.op != Opcode::allocate && i.op != Opcode::collect && i.op != Opcode::item &&
-        i.op != Opcode::move)
-      return;
+    if (i.op == Opcode::take) set[i.b] = false;
+    if (i.op == Opcode::insert && p_.insertions[i.a].takes) set[p_.insertions[i.a].sequence] = false;
+    constexpr Opcode setting[] = {Opcode::host, Opcode::allocate, Opcode::collect, Opcode::item,
+                                  Opcode::insert, Opcode::move, Opcode::take};
+    if (std::ranges::find(setting, i.op) == std::end(setting)) return;
     for_each_register(p_, i, [&](Register r) {
-      if (sets(i, r)) set[r] = true;
+      if (sets(p_, i, r)) set[r] = true;
     });
   }
 
+  // What an instruction both reads and sets is used before it is set.
   void check_uses(const Instruction& i, size_t at, const Set& set) const {
     for_each_register(p_, i, [&](Register r) {
-      bool reads_too = i.op == Opcode::host && std::ranges::find(p_.host_calls[i.a].operands, r) !=
-                                                   p_.host_calls[i.a].operands.end();
-      if (reads_too || !sets(i, r) || (i.op == Opcode::move && r == i.b)) use(r, at, set);
+      if (!sets(p_, i, r) || reads(i, r)) use(r, at, set);
     });
+  }
+
+  bool reads(const Instruction& i, Register r) const {
+    switch (i.op) {
+      case Opcode::host:
+        return std::ranges::find(p_.host_calls[i.a].operands, r) != p_.host_calls[i.a].operands.end();
+      case Opcode::move:
+      case Opcode::take:
+        return r == i.b;
+      case Opcode::item:
+        return r == p_.items[i.a].sequence;
+      case Opcode::insert:
+        return r == p_.insertions[i.a].sequence || r == p_.insertions[i.a].item;
+      default:
+        return false;
+    }
   }
 
   // Constants are there from the start, the arena as soon as the first instruction needs it.

@@ -105,7 +105,7 @@ class Context::Machine {
     bind_arena();
     while (at < program_.code.size()) advance(at);
     std::vector<HostValue> results;
-    for (Register r : program_.results) results.push_back(detached(host_value(r)));
+    for (Register r : program_.results) results.push_back(detached(share(r)));
     return results;
   }
 
@@ -117,6 +117,7 @@ class Context::Machine {
     std::byte* data = nullptr;
     HostValue host;          // owns the data of heap registers
     bool is_second = false;  // of the two places of one that alternates
+    bool is_own = false;     // a sequence that no one else refers to
   };
 
   static bool is_entry(Opcode op) { return op == Opcode::sizes || op == Opcode::check || op == Opcode::bind; }
@@ -175,6 +176,7 @@ class Context::Machine {
       values_[r].data = const_cast<std::byte*>(tensor.bytes());
     }
     values_[r].host = std::move(value);
+    values_[r].is_own = false;
   }
 
   // The arena depends on sizes that are known at entry, so that plans of earlier calls serve again.
@@ -287,6 +289,9 @@ class Context::Machine {
       case Opcode::move:
         move(i.a, i.b);
         break;
+      case Opcode::take:
+        take(i.a, i.b);
+        break;
       case Opcode::alternate: {
         Value& value = values_[i.a];
         int64_t distance = place_bytes(program_.registers[i.a]);
@@ -303,8 +308,11 @@ class Context::Machine {
       case Opcode::item:
         item(program_.items[i.a]);
         break;
+      case Opcode::insert:
+        insert(program_.insertions[i.a]);
+        break;
       case Opcode::length:
-        slots_[i.a] = static_cast<int64_t>(host_value(i.b).sequence().size());
+        slots_[i.a] = static_cast<int64_t>(values_[i.b].host.sequence().size());
         break;
       case Opcode::grow:
         growing_[i.a].begin();
@@ -336,15 +344,14 @@ class Context::Machine {
   void move(Register to, Register from) {
     const RegisterInfo& info = program_.registers[to];
     if (info.storage == Storage::heap) {
-      HostValue value = host_value(from);
-      if (info.is_tensor && (value.tensor().dims().size() != info.dims.size() || value.tensor().dtype() != info.dtype))
-        fail("'{}' must be {} of rank {}, but is {}", info.name, name(info.dtype), info.dims.size(), value.describe());
-      set_host(to, detached(std::move(value)));
+      HostValue value = share(from);
+      check_type(info, value);
+      Storage storage = program_.registers[base(from)].storage;
+      bool may_be_attached = storage == Storage::arena || storage == Storage::state;
+      set_host(to, may_be_attached ? detached(std::move(value)) : std::move(value));
     } else if (info.storage == Storage::state) {
-      Register memory = from;
-      while (program_.registers[memory].storage == Storage::view) memory = program_.registers[memory].viewed;
       std::byte* data = data_of(from);
-      values_[to].host = values_[memory].host;
+      values_[to].host = values_[base(from)].host;
       values_[to].data = data;
     } else {
       copy_bytes(data_of(from), element_count(dims_of(to)) * static_cast<int64_t>(element_size(info.dtype)),
@@ -363,11 +370,59 @@ class Context::Machine {
       copy_bytes(from + row * slots_[c.from_stride], slots_[c.row_bytes], to + row * slots_[c.to_stride]);
   }
 
+  void take(Register to, Register from) {
+    const RegisterInfo& info = program_.registers[to];
+    check_type(info, values_[from].host);
+    bool is_own = values_[from].is_own;
+    set_host(to, std::move(values_[from].host));
+    values_[from] = {};
+    values_[to].is_own = is_own;
+  }
+
+  void check_type(const RegisterInfo& info, const HostValue& value) const {
+    if (!info.is_tensor) return;
+    if (value.tensor().dims().size() != info.dims.size() || value.tensor().dtype() != info.dtype)
+      fail("'{}' must be {} of rank {}, but is {}", info.name, name(info.dtype), info.dims.size(), value.describe());
+  }
+
+  // A position in a sequence: counted from the end if negative.
+  static size_t position(int64_t index, size_t size, size_t last, const std::string& node) {
+    auto count = static_cast<int64_t>(size);
+    if (index < -count || index > static_cast<int64_t>(last))
+      fail("position {} is outside a sequence of {} items, in {}", index, count, node);
+    return static_cast<size_t>(index < 0 ? index + count : index);
+  }
+
   void item(const program::Item& i) {
-    HostValue sequence = host_value(i.sequence);
-    auto index = static_cast<size_t>(slots_[i.index]);
-    CHECK(index < sequence.sequence().size(), "a sequence became shorter");
-    set_host(i.to, sequence.sequence()[index]);
+    const std::vector<HostValue>& items = values_[i.sequence].host.sequence();
+    if (items.empty()) fail("the sequence is empty, in {}", i.node);
+    HostValue found = items[position(slots_[i.index], items.size(), items.size() - 1, i.node)];
+    check_type(program_.registers[i.to], found);
+    set_host(i.to, std::move(found));
+  }
+
+  void insert(const program::Insertion& i) {
+    const std::vector<HostValue>& items = values_[i.sequence].host.sequence();
+    size_t at = i.index ? position(slots_[*i.index], items.size(), items.size(), i.node) : items.size();
+    if (static_cast<int64_t>(items.size()) >= executable_->limits.sequence_items)
+      fail("the sequence would have {} items, which is over the limit, in {}", items.size() + 1, i.node);
+    HostValue item = detached(share(i.item));
+    auto place = static_cast<std::ptrdiff_t>(at);
+    if (i.takes && values_[i.sequence].is_own) {
+      // Made below and never handed out.
+      auto& own = const_cast<std::vector<HostValue>&>(items);
+      own.insert(own.begin() + place, std::move(item));
+      HostValue sequence = std::move(values_[i.sequence].host);
+      values_[i.sequence] = {};
+      values_[i.to].host = std::move(sequence);
+    } else {
+      Sequence longer;
+      longer.items.reserve(items.size() + 1);
+      longer.items.assign(items.begin(), items.end());
+      longer.items.insert(longer.items.begin() + place, std::move(item));
+      values_[i.to].host = std::move(longer);
+    }
+    values_[i.to].is_own = true;
   }
 
   void append(uint32_t index) {
@@ -378,7 +433,7 @@ class Context::Machine {
                             buffers_);
     if (growing.item_count() >= executable_->limits.sequence_items)
       fail("a sequence of more than {} items, which is the limit", executable_->limits.sequence_items);
-    growing.append(detached(host_value(growth.from)));
+    growing.append(detached(share(growth.from)));
   }
 
   void collect(uint32_t index) {
@@ -432,6 +487,11 @@ class Context::Machine {
     const RegisterInfo& info = program_.registers[r];
     if (info.storage != Storage::view) return values_[r].data;
     return info.offset ? data_of(info.viewed) + slots_[*info.offset] : data_of(info.viewed);
+  }
+
+  Register base(Register r) const {
+    while (program_.registers[r].storage == Storage::view) r = program_.registers[r].viewed;
+    return r;
   }
 
   Dims dims_of(Register r) const {
@@ -669,6 +729,12 @@ class Context::Machine {
     return Tensor::view(info.dtype, dims_of(r), data_of(r), std::make_shared<const HostValue>(std::move(owner)));
   }
 
+  // The same for others, who may keep it.
+  HostValue share(Register r) {
+    if (r != no_register) values_[r].is_own = false;
+    return host_value(r);
+  }
+
   // Whether it points into the arena, which the next kernel may overwrite.
   bool is_attached(const HostValue& value) const {
     if (value.is_sequence())
@@ -702,7 +768,7 @@ class Context::Machine {
   void host(uint32_t index) {
     const program::HostCall& call = program_.host_calls[index];
     std::vector<HostValue> operands;
-    for (Register r : call.operands) operands.push_back(host_value(r));
+    for (Register r : call.operands) operands.push_back(share(r));
     std::vector<std::pair<std::string_view, int64_t>> symbols;
     for (const auto& [name, slot] : call.symbols) symbols.emplace_back(name, slots_[slot]);
     ++statistics_.host_calls;
