@@ -149,8 +149,7 @@ void Emitter::assemble() {
     if (i == code.size()) break;
     out.push_back(code[i]);
     // What is let go of anyway is handed over.
-    bool is_handed_over = code[i].op == Opcode::move &&
-                          program().registers[code[i].a].storage == Storage::heap &&
+    bool is_handed_over = code[i].op == Opcode::move && program().registers[code[i].a].storage == Storage::heap &&
                           program().registers[code[i].b].storage == Storage::heap &&
                           std::erase(released_after[i], code[i].b) > 0;
     if (is_handed_over) out.back().op = Opcode::take;

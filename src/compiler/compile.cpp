@@ -42,8 +42,8 @@ Compiled Emitter::run() {
   entry_checks();
   out_.nodes = main_.body.nodes.size();
   find_computable();
-  stitcher_.set_placement(choose_layouts(main_.body, computable_, [&](const Node& n) { return is_compiled(n); }, rdp_,
-                                         stitcher_));
+  stitcher_.set_placement(
+      choose_layouts(main_.body, computable_, [&](const Node& n) { return is_compiled(n); }, rdp_, stitcher_));
   emit_steps(main_.body);
   results();
   assemble();

@@ -56,8 +56,9 @@ void Emitter::find_computable() {
 void Emitter::find_computable(const ir::Region& region, KnownSymbols& known) {
   for (const auto& parameter : region.parameters) learn(*parameter, known);
   for (const auto& node : region.nodes) {
-    bool fine = std::ranges::all_of(node->results, [&](const auto& r) { return is_sized(*r, known); }) &&
-                std::ranges::all_of(node->operands, [&](const Value* v) { return v == nullptr || is_sized(*v, known); });
+    bool fine =
+        std::ranges::all_of(node->results, [&](const auto& r) { return is_sized(*r, known); }) &&
+        std::ranges::all_of(node->operands, [&](const Value* v) { return v == nullptr || is_sized(*v, known); });
     if (fine && stitcher_.form(*node).refusal.empty() && has_constant_weights(*node)) computable_.insert(node.get());
     if (node->op->control != nullptr) find_in_regions(*node, known);
     for (const auto& result : node->results) learn(*result, known);
@@ -183,8 +184,8 @@ std::string Emitter::loop_refusal(const Node& node, const ControlForm& form, con
     const Value& result = *node.results[form.states + i];
     const Value& slice = *body.yields[body.yields.size() - form.outputs.size() + i];
     if (!is_ranked(slice) || !is_ranked(result)) return "the rank of what it stacks is not known";
-    bool is_first = form.outputs[i].axis == 0 || -form.outputs[i].axis == static_cast<int64_t>(
-                                                                              rdp_.known(result).type.dims->size());
+    bool is_first = form.outputs[i].axis == 0 ||
+                    -form.outputs[i].axis == static_cast<int64_t>(rdp_.known(result).type.dims->size());
     if (is_sized(result, known)) continue;
     if (!is_first) return "slices of unknown size are stacked along an inner axis";
     if (!has_shape_without_trips(node, form, i, known)) return "it stacks what has no shape if there are no trips";

@@ -68,9 +68,7 @@ class Emitter {
                                const KnownSymbols& known) const;
   std::string map_refusal(const Node& node) const;
   bool is_compiled(const Node& node) const { return node.op->control != nullptr && !refused_control_.contains(&node); }
-  bool is_possible(const ir::Region& region) const {
-    return rdp_.region(region).entry == analysis::Entry::possible;
-  }
+  bool is_possible(const ir::Region& region) const { return rdp_.region(region).entry == analysis::Entry::possible; }
 
   // assemble.cpp: the whole program from its parts, with lifetimes.
   struct Lifetimes;
@@ -226,8 +224,8 @@ class Emitter {
   std::set<const Node*> computable_;
   std::map<const Node*, std::string> refused_control_;  // regions that are not compiled, and why
   std::map<const Node*, const ir::Region*> homes_;
-  const ir::Region* region_ = nullptr;  // that is emitted
-  bool is_dead_ = false;                // it never runs to its end, so that nothing is known of its values
+  const ir::Region* region_ = nullptr;             // that is emitted
+  bool is_dead_ = false;                           // it never runs to its end, so that nothing is known of its values
   std::map<const Value*, Register> destinations_;  // where values are to be stored
   std::set<Register> loose_;                       // places of values whose size is known only when they are there
   std::set<const Value*> escaping_;                // values that the next trip of their loop reads

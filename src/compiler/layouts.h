@@ -6,8 +6,8 @@
 
 namespace selkie::compiler {
 
-// Of the values of a region and of all that are compiled inside it. `computable` are the nodes that kernels compute; all
-// others but branches, and the caller, take and give plain tensors.
+// Of the values of a region and of all that are compiled inside it. `computable` are the nodes that kernels compute;
+// all others but branches, and the caller, take and give plain tensors.
 codegen::Placement choose_layouts(const ir::Region& region, const std::set<const ir::Node*>& computable,
                                   const std::function<bool(const ir::Node&)>& is_compiled, const analysis::Rdp& rdp,
                                   codegen::Stitcher& stitcher);

@@ -86,11 +86,11 @@ Emitter::Slot Emitter::number(const Value& value, bool is_signed) {
   Register r = register_in(value, {});
   for (size_t i = 0; known.type.dims && i < known.type.dims->size(); ++i) {
     if ((*known.type.dims)[i].constant() == 1) continue;
-    program().checks.push_back({.equal = true,
-                                .a = program().registers[r].dims[i],
-                                .b = slot(1),
-                                .text = escaped(fmt::format("'{}' must have one element, but dim {} is ", value.name, i)) +
-                                        "{a}"});
+    program().checks.push_back(
+        {.equal = true,
+         .a = program().registers[r].dims[i],
+         .b = slot(1),
+         .text = escaped(fmt::format("'{}' must have one element, but dim {} is ", value.name, i)) + "{a}"});
     instruction(Opcode::check, static_cast<uint32_t>(program().checks.size() - 1));
   }
   bool is_said = known.contents && known.contents->denominator == 1 && known.contents->elements.size() == 1;
@@ -231,10 +231,10 @@ struct Emitter::Trips {
   const Node& node;
   const ControlForm& form;
   const ir::Region& body;
-  Slot index = 0;                     // of the trip
-  std::optional<Slot> most = {};      // trips
-  std::optional<Slot> goes_on = {};   // whether there is another, as the body says
-  Slot again = 0;                     // whether there is another
+  Slot index = 0;                    // of the trip
+  std::optional<Slot> most = {};     // trips
+  std::optional<Slot> goes_on = {};  // whether there is another, as the body says
+  Slot again = 0;                    // whether there is another
   size_t block = 0;
   std::vector<Register> states = {};
   struct Output {
@@ -398,7 +398,8 @@ void Emitter::begin_outputs(Trips& loop) {
         const RegisterInfo& info = program().registers[initial];
         if (!type.dims || !info.is_tensor || info.dims.size() != type.dims->size()) continue;
         for (size_t axis = 0; axis < info.dims.size(); ++axis)
-          if (sym::Expr d = (*type.dims)[axis]; d.is_symbol() && !sizes_.knows(d)) sizes_.bind(d, info.dims[axis], false);
+          if (sym::Expr d = (*type.dims)[axis]; d.is_symbol() && !sizes_.knows(d))
+            sizes_.bind(d, info.dims[axis], false);
       }
       growth.empty.push_back(slot(0));
       for (size_t axis = 0; axis < dims_of(*output.yield).size(); ++axis) {
@@ -503,7 +504,8 @@ void Emitter::plan_yields(Trips& loop) {
       outputs_.insert(yield);
       continue;
     }
-    while (yield->node != nullptr && stitcher_.placement().views.contains(yield->node)) yield = yield->node->operands[0];
+    while (yield->node != nullptr && stitcher_.placement().views.contains(yield->node))
+      yield = yield->node->operands[0];
     if (yield->node != nullptr && homes_.at(yield->node) == &loop.body && !destinations_.contains(yield))
       escaping_.insert(yield);
   }
@@ -581,8 +583,9 @@ void Emitter::move_states(Trips& loop) {
       continue;
     }
     // The next trip would write there, or what is there was another loop's state.
-    bool is_lost = is_state || (is_inside && (info.storage == Storage::state ||
-                                              (info.storage == Storage::arena && !info.alternates)));
+    bool is_lost =
+        is_state ||
+        (is_inside && (info.storage == Storage::state || (info.storage == Storage::arena && !info.alternates)));
     next.push_back(is_lost ? kept_copy(loop.states[i], from) : from);
   }
   for (size_t i = 0; i < loop.states.size(); ++i)
@@ -623,11 +626,11 @@ void Emitter::emit_map(const Node& node) {
     Slot length = sizes_.new_slot();
     instruction(Opcode::length, length, r);
     if (!sequences.empty()) {
-      program().checks.push_back({.equal = true,
-                                  .a = count,
-                                  .b = length,
-                                  .text = "sequences of {a} and {b} items cannot be mapped together, in " +
-                                          escaped(node.describe())});
+      program().checks.push_back(
+          {.equal = true,
+           .a = count,
+           .b = length,
+           .text = "sequences of {a} and {b} items cannot be mapped together, in " + escaped(node.describe())});
       instruction(Opcode::check, static_cast<uint32_t>(program().checks.size() - 1));
     } else {
       count = length;

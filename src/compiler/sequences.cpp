@@ -8,8 +8,10 @@ using program::RegisterInfo;
 
 void Emitter::emit_item(const Node& node) {
   const Value& result = *node.results[0];
-  program::Item item{
-      .sequence = register_of(*node.operands[0]), .to = 0, .index = *operand_number(node, 1, true), .node = node.source};
+  program::Item item{.sequence = register_of(*node.operands[0]),
+                     .to = 0,
+                     .index = *operand_number(node, 1, true),
+                     .node = node.source};
   item.to = registers_[&result] = loose_place(result);
   program().items.push_back(std::move(item));
   instruction(Opcode::item, static_cast<uint32_t>(program().items.size() - 1));

@@ -155,8 +155,8 @@ ir::ControlForm control(const ir::Node& node) {
   auto inputs = static_cast<size_t>(std::get<int64_t>(*node.attrs.find("num_scan_inputs")));
   form.states = node.operands.size() - inputs;
   form.inputs = slices(node, "scan_input_axes", "scan_input_directions", inputs);
-  form.outputs = slices(node, "scan_output_axes", "scan_output_directions",
-                        node.regions[0]->yields.size() - form.states);
+  form.outputs =
+      slices(node, "scan_output_axes", "scan_output_directions", node.regions[0]->yields.size() - form.states);
   return form;
 }
 

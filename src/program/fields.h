@@ -23,8 +23,10 @@ void fields(auto& archive, Is<SizeStep> auto& step) {
 }
 
 void fields(auto& archive, Is<RegisterInfo> auto& info) {
-  auto& [name, storage, is_tensor, dtype, dims, constant, viewed, offset, alternates, is_conditional, bytes, first, last] = info;
-  archive(name, storage, is_tensor, dtype, dims, constant, viewed, offset, alternates, is_conditional, bytes, first, last);
+  auto& [name, storage, is_tensor, dtype, dims, constant, viewed, offset, alternates, is_conditional, bytes, first,
+         last] = info;
+  archive(name, storage, is_tensor, dtype, dims, constant, viewed, offset, alternates, is_conditional, bytes, first,
+          last);
 }
 
 void fields(auto& archive, Is<Check> auto& check) {
@@ -138,12 +140,12 @@ void fields(auto& archive, Is<Image> auto& image) {
 // All but the constants: their elements lie beside the rest.
 void fields(auto& archive, Is<Program> auto& program) {
   auto& [inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions,
-         integer_products, attentions, recurrents, host_calls, binds, slice_copies, growths, items, insertions, code, parameters,
-         results, constants, kernels, entry_slots] = program;
+         integer_products, attentions, recurrents, host_calls, binds, slice_copies, growths, items, insertions, code,
+         parameters, results, constants, kernels, entry_slots] = program;
   static_cast<void>(constants);
   archive(inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions,
-          integer_products, attentions, recurrents, host_calls, binds, slice_copies, growths, items, insertions, code, parameters,
-          results, kernels, entry_slots);
+          integer_products, attentions, recurrents, host_calls, binds, slice_copies, growths, items, insertions, code,
+          parameters, results, kernels, entry_slots);
 }
 
 }  // namespace selkie::program

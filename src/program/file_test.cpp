@@ -371,10 +371,23 @@ Program loop_program() {
   p.registers = {
       {.name = "x", .storage = Storage::input, .is_tensor = true, .dims = {0}},
       {.name = "s", .storage = Storage::state, .is_tensor = true, .dims = {0}, .bytes = 3},
-      {.name = "t", .storage = Storage::arena, .is_tensor = true, .dims = {0}, .alternates = true, .bytes = 3, .first = 3, .last = 16},
+      {.name = "t",
+       .storage = Storage::arena,
+       .is_tensor = true,
+       .dims = {0},
+       .alternates = true,
+       .bytes = 3,
+       .first = 3,
+       .last = 16},
       {.name = "y", .storage = Storage::heap, .is_tensor = true, .dims = {0}},
       {.name = "z", .storage = Storage::heap, .is_tensor = true, .dims = {1, 0}},
-      {.name = "i", .storage = Storage::arena, .is_tensor = true, .dtype = DType::i64, .bytes = 3, .first = 5, .last = 5},
+      {.name = "i",
+       .storage = Storage::arena,
+       .is_tensor = true,
+       .dtype = DType::i64,
+       .bytes = 3,
+       .first = 5,
+       .last = 5},
   };
   p.steps = {{.op = SizeStep::Op::less, .to = 2, .a = 1, .b = 0}, {.op = SizeStep::Op::add, .to = 1, .a = 1, .b = 2}};
   p.kernels = {"k"};
@@ -418,7 +431,10 @@ TEST(Verifier, SaysWhatIsWrongWithControlFlow) {
       {"register 6 of 6", [](Program& p) { p.growths[0].from = 6; }},
       {"item 0 of 0", [](Program& p) { p.code[8] = {.op = Opcode::item, .a = 0}; }},
       {"slice copy 0 of 0", [](Program& p) { p.code[8] = {.op = Opcode::copy_slice, .a = 0}; }},
-      {"size 9 of 4", [](Program& p) { p.registers[1].storage = Storage::view, p.registers[1].viewed = 0, p.registers[1].offset = 9; }},
+      {"size 9 of 4",
+       [](Program& p) {
+         p.registers[1].storage = Storage::view, p.registers[1].viewed = 0, p.registers[1].offset = 9;
+       }},
       // Set on one path only, not before the first trip, or not any more in the second.
       {"register 3 is used at 16 before it is set", [](Program& p) { p.code[13] = {.op = Opcode::sizes}; }},
       {"register 1 is used at 7 before it is set", [](Program& p) { p.code[0] = {.op = Opcode::sizes}; }},

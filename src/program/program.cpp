@@ -8,8 +8,8 @@
 namespace selkie::program {
 namespace {
 
-constexpr std::string_view step_names[] = {"constant", "add",    "subtract", "multiply",
-                                           "divide",   "modulo", "minimum",  "maximum", "less"};
+constexpr std::string_view step_names[] = {"constant", "add",     "subtract", "multiply", "divide",
+                                           "modulo",   "minimum", "maximum",  "less"};
 constexpr std::string_view storage_names[] = {"constant", "input", "arena", "heap", "view", "state"};
 
 std::string text(const Program& p, Register r) {

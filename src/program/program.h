@@ -47,8 +47,8 @@ struct RegisterInfo {
   std::optional<Slot> offset = {};  // view: how many bytes after the beginning, if any
   bool alternates = false;          // arena: has two places, so that the last value is there while the next is made
   bool is_conditional = false;      // made in code that may not run: its size means something only there
-  Slot bytes = 0;      // arena: how many,
-  uint32_t first = 0;  // and the instructions between which it is in use
+  Slot bytes = 0;                   // arena: how many,
+  uint32_t first = 0;               // and the instructions between which it is in use
   uint32_t last = 0;
 };
 
@@ -189,11 +189,12 @@ struct SliceCopy {
   Slot to_offset, to_stride;
 };
 
-// What the trips of a loop give one after the other: slices that are stacked along a first axis, or items of a sequence.
+// What the trips of a loop give one after the other: slices that are stacked along a first axis, or items of a
+// sequence.
 struct Growth {
   Register from, to;
   bool stacks = true;
-  bool reversed = false;        // the last slice comes first
+  bool reversed = false;         // the last slice comes first
   std::vector<Slot> empty = {};  // dims of no slices
   std::string node;
 };

@@ -382,7 +382,8 @@ class Verifier {
   // Which registers are set, on every path to an instruction.
   using Set = std::vector<bool>;
 
-  // Follows all paths until nothing changes, then holds every instruction that can be reached against what is set there.
+  // Follows all paths until nothing changes, then holds every instruction that can be reached against what is set
+  // there.
   void check_flow() {
     for (const Instruction& i : p_.code) {
       if (i.op != Opcode::sizes && i.op != Opcode::check && i.op != Opcode::bind) break;
@@ -446,8 +447,8 @@ class Verifier {
     }
     if (i.op == Opcode::take) set[i.b] = false;
     if (i.op == Opcode::insert && p_.insertions[i.a].takes) set[p_.insertions[i.a].sequence] = false;
-    constexpr Opcode setting[] = {Opcode::host, Opcode::allocate, Opcode::collect, Opcode::item,
-                                  Opcode::insert, Opcode::move, Opcode::take};
+    constexpr Opcode setting[] = {Opcode::host,   Opcode::allocate, Opcode::collect, Opcode::item,
+                                  Opcode::insert, Opcode::move,     Opcode::take};
     if (std::ranges::find(setting, i.op) == std::end(setting)) return;
     for_each_register(p_, i, [&](Register r) {
       if (sets(p_, i, r)) set[r] = true;

@@ -13,6 +13,7 @@
 #include "runtime/buffers.h"
 #include "runtime/growing.h"
 #include "runtime/library.h"
+#include "runtime/size_steps.h"
 
 namespace selkie::runtime {
 
@@ -30,42 +31,6 @@ namespace {
 struct FreeMemory {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
-
-int64_t floor_divide(int64_t a, int64_t b) {
-  if (b == -1) return a == std::numeric_limits<int64_t>::min() ? std::numeric_limits<int64_t>::max() : -a;
-  int64_t quotient = a / b;
-  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-}
-
-// What leaves 64 bits stays at their end: a factor of 0 may still follow, and if none does there is no such memory.
-int64_t saturated(bool negative) {
-  return negative ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
-}
-
-int64_t step(const SizeStep& s, int64_t a, int64_t b) {
-  int64_t result = 0;
-  switch (s.op) {
-    case SizeStep::Op::constant:
-      return s.value;
-    case SizeStep::Op::add:
-      return __builtin_add_overflow(a, b, &result) ? saturated(a < 0) : result;
-    case SizeStep::Op::subtract:
-      return __builtin_sub_overflow(a, b, &result) ? saturated(a < 0) : result;
-    case SizeStep::Op::multiply:
-      return __builtin_mul_overflow(a, b, &result) ? saturated((a < 0) != (b < 0)) : result;
-    case SizeStep::Op::divide:
-      return b == 0 ? 0 : floor_divide(a, b);
-    case SizeStep::Op::modulo:
-      return b == 0 ? 0 : a - floor_divide(a, b) * b;
-    case SizeStep::Op::minimum:
-      return std::min(a, b);
-    case SizeStep::Op::maximum:
-      return std::max(a, b);
-    case SizeStep::Op::less:
-      return a < b ? 1 : 0;
-  }
-  return result;
-}
 
 }  // namespace
 
@@ -234,8 +199,8 @@ class Context::Machine {
     switch (i.op) {
       case Opcode::sizes:
         for (uint32_t s = i.a; s < i.b; ++s) {
-          const SizeStep& step_ = program_.steps[s];
-          slots_[step_.to] = step(step_, slots_[step_.a], slots_[step_.b]);
+          const SizeStep& step = program_.steps[s];
+          slots_[step.to] = result_of(step, slots_[step.a], slots_[step.b]);
         }
         break;
       case Opcode::check:
@@ -755,7 +720,8 @@ class Context::Machine {
       std::copy(at, at + tensor.byte_size(), copy.mutable_bytes());
       return copy;
     }
-    if (value.is_sequence() && std::ranges::any_of(value.sequence(), [&](const HostValue& v) { return is_attached(v); })) {
+    if (value.is_sequence() &&
+        std::ranges::any_of(value.sequence(), [&](const HostValue& v) { return is_attached(v); })) {
       Sequence items;
       for (const HostValue& item : value.sequence()) items.items.push_back(detached(item));
       return items;
@@ -773,8 +739,8 @@ class Context::Machine {
     for (const auto& [name, slot] : call.symbols) symbols.emplace_back(name, slots_[slot]);
     ++statistics_.host_calls;
     check_time();
-    std::vector<HostValue> results = executable_->host_functions[index](
-        {.operands = operands, .symbols = symbols, .times = host_calls_[index]++});
+    std::vector<HostValue> results =
+        executable_->host_functions[index]({.operands = operands, .symbols = symbols, .times = host_calls_[index]++});
     for (size_t i = 0; i < call.results.size() && i < results.size(); ++i)
       if (call.results[i] != no_register) set_host(call.results[i], detached(std::move(results[i])));
   }

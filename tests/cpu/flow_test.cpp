@@ -128,8 +128,9 @@ TEST(Flow, ItemsOfDifferentShapes) {
 }
 
 TEST(Flow, ConditionIsOneElement) {
-  std::string text = "func @main(%c: bool[N], %x: f32[2]) -> (y: ?) { %y = if(%c) then() { yield %x } else() { %n = "
-                     "neg(%x) yield %n } return %y }";
+  std::string text =
+      "func @main(%c: bool[N], %x: f32[2]) -> (y: ?) { %y = if(%c) then() { yield %x } else() { %n = "
+      "neg(%x) yield %n } return %y }";
   driver::Built built = build(text);
   runtime::Context context(built.executable);
   Tensor x = f32({2}, {1, 2});
@@ -164,9 +165,10 @@ TEST(Flow, TimeIsLimited) {
 // Both arms are never needed at once.
 TEST(Flow, ArmsShareMemory) {
   auto arm = [](std::string_view name) {
-    return fmt::format("%{0}1 = softmax(%x) %{0}2 = transpose(%{0}1) %{0}3 = softmax(%{0}2) %{0}4 = transpose(%{0}3) "
-                       "%{0}5 = softmax(%{0}4) %{0}6 = reduce_sum(%{0}5) {{keepdims = 0}} yield %{0}6",
-                       name);
+    return fmt::format(
+        "%{0}1 = softmax(%x) %{0}2 = transpose(%{0}1) %{0}3 = softmax(%{0}2) %{0}4 = transpose(%{0}3) "
+        "%{0}5 = softmax(%{0}4) %{0}6 = reduce_sum(%{0}5) {{keepdims = 0}} yield %{0}6",
+        name);
   };
   auto bytes = [&](std::string_view other) {
     driver::Built built = build(fmt::format(
@@ -193,8 +195,10 @@ TEST(Flow, LoopsKeepTwoPlacesPerState) {
 // Operators inside regions travel with the file.
 TEST(Flow, HostNodesInsideRegionsAreSaved) {
   std::string text =
-      "func @main(%x: f32[N], %m: i64[], %c: bool[]) -> (y: ?) { %y = loop(%m, _, %x) body(%i: i64[], %g: bool[], %s: ?) "
-      "{ %t = if(%c) then() { %u, %p, %q, %r = unique(%s) yield %u } else() { %v = concat(%s, %x) {axis = 0} yield %v } "
+      "func @main(%x: f32[N], %m: i64[], %c: bool[]) -> (y: ?) { %y = loop(%m, _, %x) body(%i: i64[], %g: bool[], %s: "
+      "?) "
+      "{ %t = if(%c) then() { %u, %p, %q, %r = unique(%s) yield %u } else() { %v = concat(%s, %x) {axis = 0} yield %v "
+      "} "
       "yield %g, %t } return %y }";
   driver::Built built = build(text);
   EXPECT_EQ(built.host_calls, 1u);
@@ -210,8 +214,9 @@ TEST(Flow, HostNodesInsideRegionsAreSaved) {
 
 // Random numbers are others in every trip.
 TEST(Flow, RandomNumbersDifferFromTripToTrip) {
-  driver::Built built = build("const @three: i64[] = {3} func @main(%x: f32[4]) -> (y: ?) { %y = loop(@three, _) body(%i: "
-                              "i64[], %g: bool[]) { %r = random_uniform_like(%x) yield %g, %r } return %y }");
+  driver::Built built = build(
+      "const @three: i64[] = {3} func @main(%x: f32[4]) -> (y: ?) { %y = loop(@three, _) body(%i: "
+      "i64[], %g: bool[]) { %r = random_uniform_like(%x) yield %g, %r } return %y }");
   Tensor out = runtime::Context(built.executable).run(std::vector<HostValue>{f32({4}, {0, 0, 0, 0})})[0].tensor();
   std::span<const float> values = out.values<float>();
   EXPECT_NE(values[0], values[4]);

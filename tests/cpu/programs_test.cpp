@@ -69,7 +69,8 @@ void check_program(uint64_t seed, int nodes, int runs, Mix mix, bool check_kerne
     try {
       outputs = context.run(inputs);
     } catch (const Error& error) {
-      EXPECT_TRUE(has_own_checks(rdp, reference.module->main().body)) << "a run that succeeds was refused: " << error.what();
+      EXPECT_TRUE(has_own_checks(rdp, reference.module->main().body))
+          << "a run that succeeds was refused: " << error.what();
       continue;
     }
     ++totals.runs;
@@ -105,17 +106,26 @@ void check_programs(Mix mix, bool check_kernels, Counts counts) {
   Totals totals;
   for (auto [start, count] : {std::pair(uint64_t{2'000'000'000'000}, counts.fixed), std::pair(seed, counts.fresh)})
     for (int i = 0; i < count && !testing::Test::HasFailure(); ++i)
-      check_program(start + static_cast<uint64_t>(i), counts.nodes + i % counts.nodes, counts.runs, mix, check_kernels, totals);
-  fmt::print("{} programs, {} runs agree ({} after the passes), {} kernels, {} host calls\n",
-             totals.programs, totals.runs, totals.decided, totals.kernels, totals.host_calls);
+      check_program(start + static_cast<uint64_t>(i), counts.nodes + i % counts.nodes, counts.runs, mix, check_kernels,
+                    totals);
+  fmt::print("{} programs, {} runs agree ({} after the passes), {} kernels, {} host calls\n", totals.programs,
+             totals.runs, totals.decided, totals.kernels, totals.host_calls);
   if (counts.fixed > 0) EXPECT_GT(totals.kernels, 100);
 }
 
-TEST(CpuPrograms, InterpretedKernelsAgree) { check_programs(Mix::everything, true, {.fixed = 150, .fresh = 20, .nodes = 12, .runs = 5}); }
-TEST(CpuPrograms, CompiledKernelsAgree) { check_programs(Mix::everything, false, {.fixed = 150, .fresh = 20, .nodes = 12, .runs = 5}); }
+TEST(CpuPrograms, InterpretedKernelsAgree) {
+  check_programs(Mix::everything, true, {.fixed = 150, .fresh = 20, .nodes = 12, .runs = 5});
+}
+TEST(CpuPrograms, CompiledKernelsAgree) {
+  check_programs(Mix::everything, false, {.fixed = 150, .fresh = 20, .nodes = 12, .runs = 5});
+}
 // Kernels are compiled for a few only, which takes most of the time.
-TEST(CpuPrograms, NestedRegionsAgree) { check_programs(Mix::regions, true, {.fixed = 4000, .fresh = 1000, .nodes = 9, .runs = 3}); }
-TEST(CpuPrograms, NestedRegionsAgreeCompiled) { check_programs(Mix::regions, false, {.fixed = 100, .fresh = 20, .nodes = 12, .runs = 5}); }
+TEST(CpuPrograms, NestedRegionsAgree) {
+  check_programs(Mix::regions, true, {.fixed = 4000, .fresh = 1000, .nodes = 9, .runs = 3});
+}
+TEST(CpuPrograms, NestedRegionsAgreeCompiled) {
+  check_programs(Mix::regions, false, {.fixed = 100, .fresh = 20, .nodes = 12, .runs = 5});
+}
 
 TEST(CpuOperators, SamplesAgree) {
   int kernels = 0;

@@ -519,7 +519,8 @@ class Generator {
 
   void conditions() {
     static constexpr std::string_view ops[] = {"less", "greater", "equal"};
-    if (const Entry* a = scalar()) add(ops[pick(random_, 3)], {a->value, constant(Tensor::scalar_i64(pick(random_, 4)))});
+    if (const Entry* a = scalar())
+      add(ops[pick(random_, 3)], {a->value, constant(Tensor::scalar_i64(pick(random_, 4)))});
   }
 
   // A value that a body may yield for a state: of its own, another state, or one from outside.

@@ -12,8 +12,8 @@
 #include "cpu_run.h"
 #include "dims_option.h"
 #include "inputs.h"
-#include "limit_options.h"
 #include "kernels/roofs.h"
+#include "limit_options.h"
 #include "progress.h"
 
 namespace selkie::cli {

@@ -13,9 +13,9 @@
 #include "cpu_run.h"
 #include "dims_option.h"
 #include "inputs.h"
-#include "limit_options.h"
 #include "interp/bind.h"
 #include "interp/interp.h"
+#include "limit_options.h"
 #include "onnx/tensors.h"
 #include "program/file.h"
 
@@ -137,10 +137,8 @@ Outcome run_compiled(CpuModel model, std::vector<HostValue> inputs, int threads)
 
 Outcome run_reference(ir::Module& module, std::vector<HostValue> inputs, const Options& options) {
   Outcome outcome{.how = "reference evaluator"};
-  interp::Options how{.seed = options.seed,
-                      .limits = options.limits,
-                      .memory_limit = options.memory_limit,
-                      .path = &outcome.path};
+  interp::Options how{
+      .seed = options.seed, .limits = options.limits, .memory_limit = options.memory_limit, .path = &outcome.path};
   auto start = std::chrono::steady_clock::now();
   if (options.facts) {
     CheckedRun checked(module);
