@@ -212,6 +212,46 @@ TEST(Flow, HostNodesInsideRegionsAreSaved) {
   }
 }
 
+// Functions are compiled where they are called, unless they may come to call themselves: those run on the host.
+TEST(Flow, CallsAreCompiledButRecursionIsNot) {
+  std::string plain =
+      "const @one: f32[] = {1} func @more(%a: f32[N]) -> (?) { %b = add(%a, @one) return %b } func @main(%x: f32[N, "
+      "M]) -> "
+      "(y: ?) { %u = call(%x) {callee = @more} %y = call(%u) {callee = @more} return %y }";
+  driver::Built built = build(plain);
+  EXPECT_EQ(built.host_calls, 0u);
+  EXPECT_EQ(built.kernels, 1u);
+  expect_as_reference(built, plain, {f32({1, 2}, {1, 2})});
+  std::string recursive =
+      "const @one: i64[] = {1} const @none: i64[] = {0} func @sum(%n: i64[]) -> (i64[]) { %end = equal(%n, @none) %s = "
+      "if(%end) then() { yield @none } else() { %m = sub(%n, @one) %r = call(%m) {callee = @sum} %t = add(%r, %n) "
+      "yield %t "
+      "} return %s } func @main(%n: i64[]) -> (y: i64[]) { %y = call(%n) {callee = @sum} return %y }";
+  built = build(recursive, {.host = {.limits = {.call_depth = 20}}});
+  EXPECT_EQ(built.host_calls, 1u);
+  expect_as_reference(built, recursive, {Tensor::scalar_i64(10)});
+  runtime::Context context(built.executable);
+  EXPECT_NE(error_of(context, {Tensor::scalar_i64(30)}).find("calls are nested 20 deep, which is the limit"),
+            std::string::npos);
+  EXPECT_EQ(context.run(std::vector<HostValue>{Tensor::scalar_i64(3)}).size(), 1u);
+}
+
+// Sequences that grow are not copied for each item, and have a limit.
+TEST(Flow, SequencesGrowInPlace) {
+  std::string text =
+      "const @last: i64[] = {-1} func @main(%x: f32[N], %m: i64[]) -> (y: ?) { %q = sequence_empty() %r = loop(%m, _, "
+      "%q) body(%i: i64[], %g: bool[], "
+      "%s: ?) { %t = sequence_insert(%s, %x) yield %g, %t } %y = sequence_at(%r, @last) return %y }";
+  driver::Built built = build(text, {.host = {.limits = {.sequence_items = 50}}});
+  ASSERT_EQ(built.executable->program.insertions.size(), 1u);
+  EXPECT_TRUE(built.executable->program.insertions[0].takes);
+  expect_as_reference(built, text, {f32({1}, {2}), Tensor::scalar_i64(50)});
+  runtime::Context context(built.executable);
+  EXPECT_NE(error_of(context, {f32({1}, {2}), Tensor::scalar_i64(51)}).find("51 items, which is over the limit"),
+            std::string::npos);
+  EXPECT_EQ(context.run(std::vector<HostValue>{f32({1}, {2}), Tensor::scalar_i64(2)}).size(), 1u);
+}
+
 // Random numbers are others in every trip.
 TEST(Flow, RandomNumbersDifferFromTripToTrip) {
   driver::Built built = build(
