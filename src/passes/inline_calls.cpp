@@ -109,7 +109,7 @@ class Inliner {
       auto copy = std::make_unique<ir::Node>();
       copy->op = node->op;
       copy->attrs = node->attrs;
-      copy->source = caller.empty() ? node->source : caller + "/" + node->source;
+      copy->source = caller + (caller.empty() || node->source.empty() ? "" : "/") + node->source;
       for (ir::Value* operand : node->operands) copy->operands.push_back(copied(operand));
       for (const auto& result : node->results)
         values[result.get()] = copy->add_result(result->name, without_dims(result->type));
