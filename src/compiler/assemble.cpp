@@ -11,6 +11,11 @@ using program::Instruction;
 using program::Opcode;
 using Storage = program::RegisterInfo::Storage;
 
+// Registers that are let go of after an instruction, and where paths come together before one.
+struct Emitter::Releases {
+  std::vector<std::vector<Register>> after, at_join;
+};
+
 // Where registers are used first and last.
 struct Emitter::Lifetimes {
   static constexpr uint32_t never = UINT32_MAX;
@@ -94,6 +99,15 @@ void Emitter::find_taken(const std::vector<Instruction>& code) {
 }
 
 void Emitter::assemble() {
+  std::vector<Instruction> code = whole_code();
+  find_taken(code);
+  std::vector<size_t> block_of = innermost_blocks(blocks_, code.size());
+  Lifetimes lifetimes = find_lifetimes(code, block_of);
+  place_code(code, find_releases(lifetimes, block_of), lifetimes);
+}
+
+// What runs once per call before anything else, then the rest.
+std::vector<Instruction> Emitter::whole_code() {
   std::vector<program::SizeStep> steps = sizes_.take_entry_steps();
   auto begin = static_cast<uint32_t>(program().steps.size());
   program().steps.insert(program().steps.end(), steps.begin(), steps.end());
@@ -106,8 +120,11 @@ void Emitter::assemble() {
     if (program::jumps(i)) i.a += shift;
   for (Block& block : blocks_)
     for (uint32_t* at : {&block.begin, &block.end, &block.join}) *at += shift;
+  return code;
+}
 
-  find_taken(code);
+// What a state may point to is used where the state is, and from trip to trip.
+Emitter::Lifetimes Emitter::find_lifetimes(const std::vector<Instruction>& code, const std::vector<size_t>& block_of) {
   std::vector<std::vector<Register>> pointed_to = program::pointed_to(program(), code);
   Lifetimes lifetimes(program().registers.size());
   auto touch = [&](Register r, size_t at) {
@@ -122,39 +139,47 @@ void Emitter::assemble() {
     for (Register state : block.states)
       for (Register r : pointed_to[state])
         if (lifetimes.is_used(r)) lifetimes.cover(r, block.begin, block.end - 1);
-  std::vector<size_t> block_of = innermost_blocks(blocks_, code.size());
   extend_over_loops(lifetimes, block_of);
+  return lifetimes;
+}
 
-  // Released where all paths come by: after the last use, or where the blocks end that it was not made in.
-  std::vector<std::vector<Register>> released_after(code.size() + 1);
-  std::vector<std::vector<Register>> released_at_join(code.size() + 1);
+// Values are released where all paths come by: after their last use, or where the blocks end that they were not made
+// in.
+Emitter::Releases Emitter::find_releases(const Lifetimes& lifetimes, const std::vector<size_t>& block_of) {
+  Releases out{.after = std::vector<std::vector<Register>>(block_of.size()),
+               .at_join = std::vector<std::vector<Register>>(block_of.size())};
   for (Register r = 0; r < program().registers.size(); ++r) {
     Storage storage = program().registers[r].storage;
     if ((storage != Storage::heap && storage != Storage::state) || !lifetimes.is_used(r)) continue;
     std::optional<uint32_t> join;
     for (size_t b = block_of[lifetimes.last[r]]; b != SIZE_MAX && !is_made_in(blocks_[b], r); b = blocks_[b].parent)
       join = blocks_[b].join;
-    (join ? released_at_join[*join] : released_after[lifetimes.last[r]]).push_back(r);
+    (join ? out.at_join[*join] : out.after[lifetimes.last[r]]).push_back(r);
   }
+  return out;
+}
 
-  // Releases move what comes after them, so lifetimes are counted in the code without them, then mapped.
+// Releases move what comes after them, so lifetimes are counted in the code without them, then mapped.
+void Emitter::place_code(const std::vector<Instruction>& code, Releases releases, const Lifetimes& lifetimes) {
   std::vector<uint32_t> place(code.size() + 1);
-  std::vector<uint32_t> landing(code.size() + 1);
+  std::vector<uint32_t> landing(code.size() + 1);  // of jumps from before
   auto& out = program().code;
-  for (size_t i = 0; i <= code.size(); ++i) {
+  auto release = [&](const std::vector<Register>& registers) {
+    for (Register r : registers) out.push_back({.op = Opcode::release, .a = r});
+  };
+  for (size_t i = 0; i < code.size(); ++i) {
     landing[i] = static_cast<uint32_t>(out.size());
-    if (i < code.size())
-      for (Register r : released_at_join[i]) out.push_back({.op = Opcode::release, .a = r});
+    release(releases.at_join[i]);
     place[i] = static_cast<uint32_t>(out.size());
-    if (i == code.size()) break;
     out.push_back(code[i]);
     // What is let go of anyway is handed over.
     bool is_handed_over = code[i].op == Opcode::move && program().registers[code[i].a].storage == Storage::heap &&
                           program().registers[code[i].b].storage == Storage::heap &&
-                          std::erase(released_after[i], code[i].b) > 0;
+                          std::erase(releases.after[i], code[i].b) > 0;
     if (is_handed_over) out.back().op = Opcode::take;
-    for (Register r : released_after[i]) out.push_back({.op = Opcode::release, .a = r});
+    release(releases.after[i]);
   }
+  place.back() = landing.back() = static_cast<uint32_t>(out.size());
   for (size_t i = 0; i < out.size(); ++i)
     if (program::jumps(out[i])) out[i].a = place[out[i].a] <= i ? place[out[i].a] : landing[out[i].a];
   for (Register r = 0; r < program().registers.size(); ++r) {

@@ -72,7 +72,12 @@ class Emitter {
 
   // assemble.cpp: the whole program from its parts, with lifetimes.
   struct Lifetimes;
+  struct Releases;
   void assemble();
+  std::vector<program::Instruction> whole_code();
+  Lifetimes find_lifetimes(const std::vector<program::Instruction>& code, const std::vector<size_t>& block_of);
+  Releases find_releases(const Lifetimes& lifetimes, const std::vector<size_t>& block_of);
+  void place_code(const std::vector<program::Instruction>& code, Releases releases, const Lifetimes& lifetimes);
   void extend_over_loops(Lifetimes& lifetimes, const std::vector<size_t>& block_of) const;
   void find_taken(const std::vector<program::Instruction>& code);
   bool is_overwritten(const std::vector<program::Instruction>& code, size_t after, Register r) const;
@@ -85,6 +90,13 @@ class Emitter {
   void emit_arm(const Node& node, size_t index, const std::vector<Register>& places);
   void emit_dead(const ir::Region& region);
   void emit_loop(const Node& node, const ir::ControlForm& form);
+  // Sequences that are mapped: the parameters that get their items, and how many there are.
+  struct Items {
+    std::vector<std::pair<const Value*, Register>> sequences;
+    Slot count = 0;
+  };
+  Items map_operands(const Node& node);
+  void map_items(const Items& items, Slot index, const Node& node);
   void emit_map(const Node& node);
   void emit_item(const Node& node);
   void emit_insert(const Node& node);
@@ -96,6 +108,8 @@ class Emitter {
   Register ranked(const Value& value, Register r);
   void begin_states(Trips& loop);
   void begin_outputs(Trips& loop);
+  uint32_t begin_growth(program::Growth growth);
+  std::vector<Slot> empty_dims(const Trips& loop, const Value& result, const Value& yield);
   void begin_trip(Trips& loop);
   void slice_inputs(Trips& loop);
   void plan_yields(Trips& loop);

@@ -381,38 +381,48 @@ void Emitter::begin_outputs(Trips& loop) {
                          .place = 0};
     bool is_known = std::ranges::all_of(dims_of(*output.result), [&](sym::Expr d) { return sizes_.knows(d); });
     output.place = is_known ? result_place(*output.result) : loose_place(*output.result);
-    if (!is_loose(output.place)) {
+    if (is_loose(output.place)) {
+      output.growth = begin_growth({.from = output.place,
+                                    .to = output.place,
+                                    .reversed = output.slices.reversed,
+                                    .empty = empty_dims(loop, *output.result, *output.yield),
+                                    .node = loop.node.source});
+    } else {
       if (program().registers[output.place].storage == Storage::heap) instruction(Opcode::allocate, output.place);
       if (program().registers[output.place].alternates && !destinations_.contains(output.result))
         instruction(Opcode::alternate, output.place);
-    } else {
-      output.growth = static_cast<uint32_t>(program().growths.size());
-      program::Growth growth{
-          .from = output.place, .to = output.place, .reversed = output.slices.reversed, .node = loop.node.source};
-      // Without trips the output has the shape that the first would give it, as far as that can be told.
-      sizes_.enter();
-      bind_index(loop.node, body, slot(0));
-      for (size_t k = 0; k < loop.form.states; ++k) {
-        Register initial = register_of(*loop.node.operands[loop.form.first_state + k]);
-        const ir::Type& type = rdp_.known(loop.parameter(k)).type;
-        const RegisterInfo& info = program().registers[initial];
-        if (!type.dims || !info.is_tensor || info.dims.size() != type.dims->size()) continue;
-        for (size_t axis = 0; axis < info.dims.size(); ++axis)
-          if (sym::Expr d = (*type.dims)[axis]; d.is_symbol() && !sizes_.knows(d))
-            sizes_.bind(d, info.dims[axis], false);
-      }
-      growth.empty.push_back(slot(0));
-      for (size_t axis = 0; axis < dims_of(*output.yield).size(); ++axis) {
-        sym::Expr stacked = dims_of(*output.result)[axis + 1];
-        growth.empty.push_back(slot(sizes_.knows(stacked) ? stacked : dims_of(*output.yield)[axis]));
-      }
-      flush_steps();
-      sizes_.leave();
-      program().growths.push_back(std::move(growth));
-      instruction(Opcode::grow, *output.growth);
     }
     loop.outputs.push_back(output);
   }
+}
+
+uint32_t Emitter::begin_growth(program::Growth growth) {
+  program().growths.push_back(std::move(growth));
+  auto index = static_cast<uint32_t>(program().growths.size() - 1);
+  instruction(Opcode::grow, index);
+  return index;
+}
+
+// Without trips an output has the shape that the first would give it.
+std::vector<Emitter::Slot> Emitter::empty_dims(const Trips& loop, const Value& result, const Value& yield) {
+  sizes_.enter();
+  bind_index(loop.node, loop.body, slot(0));
+  for (size_t i = 0; i < loop.form.states; ++i) {
+    Register initial = register_of(*loop.node.operands[loop.form.first_state + i]);
+    const ir::Type& type = rdp_.known(loop.parameter(i)).type;
+    const RegisterInfo& info = program().registers[initial];
+    if (!type.dims || !info.is_tensor || info.dims.size() != type.dims->size()) continue;
+    for (size_t axis = 0; axis < info.dims.size(); ++axis)
+      if (sym::Expr d = (*type.dims)[axis]; d.is_symbol() && !sizes_.knows(d)) sizes_.bind(d, info.dims[axis], false);
+  }
+  std::vector<Slot> dims{slot(0)};
+  for (size_t axis = 0; axis < dims_of(yield).size(); ++axis) {
+    sym::Expr stacked = dims_of(result)[axis + 1];
+    dims.push_back(slot(sizes_.knows(stacked) ? stacked : dims_of(yield)[axis]));
+  }
+  flush_steps();
+  sizes_.leave();
+  return dims;
 }
 
 namespace {
@@ -613,10 +623,10 @@ void Emitter::end_loop(Trips& loop) {
   for (const Trips::Output& output : loop.outputs) set_result(*output.result, output.place);
 }
 
-void Emitter::emit_map(const Node& node) {
+// Operands that are no sequences are the same in every trip. How many items the others have must be equal.
+Emitter::Items Emitter::map_operands(const Node& node) {
   const ir::Region& body = *node.regions[0];
-  std::vector<std::pair<size_t, Register>> sequences;
-  Slot count = 0;
+  Items out;
   for (size_t i = 0; i < node.operands.size(); ++i) {
     Register r = register_in(*node.operands[i], {});
     if (rdp_.known(*node.operands[i]).type.kind != ir::Type::Kind::seq) {
@@ -625,24 +635,37 @@ void Emitter::emit_map(const Node& node) {
     }
     Slot length = sizes_.new_slot();
     instruction(Opcode::length, length, r);
-    if (!sequences.empty()) {
+    if (out.sequences.empty()) {
+      out.count = length;
+    } else {
       program().checks.push_back(
           {.equal = true,
-           .a = count,
+           .a = out.count,
            .b = length,
            .text = "sequences of {a} and {b} items cannot be mapped together, in " + escaped(node.describe())});
       instruction(Opcode::check, static_cast<uint32_t>(program().checks.size() - 1));
-    } else {
-      count = length;
     }
-    sequences.emplace_back(i, r);
+    out.sequences.emplace_back(body.parameters[i].get(), r);
   }
+  return out;
+}
+
+void Emitter::map_items(const Items& items, Slot index, const Node& node) {
+  for (auto [parameter, sequence] : items.sequences) {
+    Register r = registers_[parameter] = loose_place(*parameter);
+    program().items.push_back({.sequence = sequence, .to = r, .index = index, .node = node.source});
+    instruction(Opcode::item, static_cast<uint32_t>(program().items.size() - 1));
+    bind_symbols(*parameter, r, false);
+  }
+}
+
+void Emitter::emit_map(const Node& node) {
+  const ir::Region& body = *node.regions[0];
+  Items items = map_operands(node);
   std::vector<uint32_t> growths;
   for (const auto& result : node.results) {
-    growths.push_back(static_cast<uint32_t>(program().growths.size()));
     Register to = registers_[result.get()] = loose_place(*result);
-    program().growths.push_back({.from = to, .to = to, .stacks = false, .node = node.source});
-    instruction(Opcode::grow, growths.back());
+    growths.push_back(begin_growth({.from = to, .to = to, .stacks = false, .node = node.source}));
   }
   Slot index = sizes_.new_slot();
   Slot again = sizes_.new_slot();
@@ -653,16 +676,10 @@ void Emitter::emit_map(const Node& node) {
     Scope scope(*this, body, true);
     block = scope.block();
     uint32_t head = here();
-    sizes_.step({.op = SizeStep::Op::less, .to = again, .a = index, .b = count});
+    sizes_.step({.op = SizeStep::Op::less, .to = again, .a = index, .b = items.count});
     exit = jump_instruction(Opcode::branch, again);
     instruction(Opcode::trip, index);
-    for (auto [i, sequence] : sequences) {
-      const Value& parameter = *body.parameters[i];
-      Register r = registers_[&parameter] = loose_place(parameter);
-      program().items.push_back({.sequence = sequence, .to = r, .index = index, .node = node.source});
-      instruction(Opcode::item, static_cast<uint32_t>(program().items.size() - 1));
-      bind_symbols(parameter, r, false);
-    }
+    map_items(items, index, node);
     for (const Value* yield : body.yields) outputs_.insert(yield);
     emit_steps(body);
     for (size_t i = 0; i < growths.size(); ++i) {
