@@ -16,16 +16,15 @@ using program::Opcode;
 using program::RegisterInfo;
 using Storage = RegisterInfo::Storage;
 
-// Text that a format string prints as it is.
+std::string check_text(const std::string& required) { return escaped(required) + ", but the sides are {a} and {b}"; }
+
+}  // namespace
+
 std::string escaped(const std::string& text) {
   std::string out;
   for (char c : text) out += c == '{' || c == '}' ? std::string(2, c) : std::string(1, c);
   return out;
 }
-
-std::string check_text(const std::string& required) { return escaped(required) + ", but the sides are {a} and {b}"; }
-
-}  // namespace
 
 Emitter::Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks, Options options)
     : options_(options),
@@ -34,14 +33,27 @@ Emitter::Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<Entry
       rdp_(rdp),
       main_(module.main()),
       stitcher_(module, rdp),
-      sizes_(out_.program) {}
+      sizes_(out_.program) {
+  ir::for_each_node(module.main().body, [&](Node& node, ir::Region& region) { homes_[&node] = &region; });
+}
 
 Compiled Emitter::run() {
   parameters();
   entry_checks();
   out_.nodes = main_.body.nodes.size();
   find_computable();
-  stitcher_.set_placement(choose_layouts(main_.body, computable_, rdp_, stitcher_));
+  stitcher_.set_placement(
+      choose_layouts(main_.body, computable_, [&](const Node& n) { return is_compiled(n); }, rdp_, stitcher_));
+  emit_steps(main_.body);
+  results();
+  assemble();
+  describe();
+  pack_all();
+  return std::move(out_);
+}
+
+void Emitter::emit_steps(const ir::Region& region) {
+  const ir::Region* outer = std::exchange(region_, &region);
   plan::FusionRules rules{
       .is_view = [&](const Node& node) { return stitcher_.placement().views.contains(&node); },
       .has_kernel = [&](const Node& node) { return computable_.contains(&node) && !emits_whole(node); },
@@ -51,15 +63,12 @@ Compiled Emitter::run() {
             return !stitcher_.form(node).concatenation || !is_float(rdp_.known(*node.results[0]).type.dtype);
           },
       .fits = [&](const Value& stored, const auto& inlined) { return fits(stored, inlined); }};
-  for (const plan::Step& step : plan::form_steps(main_.body, rules)) {
+  flush_checks();
+  for (const plan::Step& step : plan::form_steps(region, rules)) {
     emit(step);
     flush_checks();
   }
-  results();
-  assemble();
-  describe();
-  pack_all();
-  return std::move(out_);
+  region_ = outer;
 }
 
 sym::Expr Emitter::elements(const Value& value) {
@@ -176,40 +185,6 @@ void Emitter::bind_symbols(const Value& value, Register r, bool at_entry) {
   instruction(Opcode::bind, static_cast<uint32_t>(program().binds.size() - 1));
 }
 
-// Nodes whose results have a size that is known before they run, and an element that a kernel can compute.
-void Emitter::find_computable() {
-  std::set<uint64_t> known;
-  auto learn = [&](const Value& value) {
-    const Known& about = rdp_.known(value);
-    if (!about.type.is_tensor() || !about.type.dims) return;
-    std::vector<sym::Expr> symbols;
-    for (sym::Expr d : *about.type.dims)
-      if (d.is_symbol()) symbols.push_back(d);
-    if (about.contents)
-      for (sym::Expr e : about.contents->elements)
-        if (e) sym::collect_symbols(e, symbols);
-    for (sym::Expr s : symbols) {
-      const SymbolInfo* info = rdp_.symbol(s);
-      if (info == nullptr || !info->is_element() || info->value == &value) known.insert(s.id());
-    }
-  };
-  auto sized = [&](const Value& value) {
-    const Known& about = rdp_.known(value);
-    // A size beyond 64 bits is the reference's to refuse, with the name of the node.
-    if (!bytes_of(about.type, module_.symbols())) return false;
-    std::vector<sym::Expr> symbols;
-    for (sym::Expr d : *about.type.dims) sym::collect_symbols(d, symbols);
-    return std::ranges::all_of(symbols, [&](sym::Expr s) { return known.contains(s.id()); });
-  };
-  for (const auto& parameter : main_.body.parameters) learn(*parameter);
-  for (const auto& node : main_.body.nodes) {
-    bool fine = std::ranges::all_of(node->results, [&](const auto& r) { return sized(*r); }) &&
-                std::ranges::all_of(node->operands, [&](const Value* v) { return v == nullptr || sized(*v); });
-    if (fine && stitcher_.form(*node).refusal.empty() && has_constant_weights(*node)) computable_.insert(node.get());
-    for (const auto& result : node->results) learn(*result);
-  }
-}
-
 bool Emitter::fits(const Value& stored, const std::set<const Node*>& inlined) {
   if (is_library_call(*stored.node)) return false;
   if (const Node* call = library_call(inlined)) {
@@ -243,6 +218,7 @@ bool Emitter::follows_library_call(const Node& node, int most_steps) {
 }
 
 Emitter::Register Emitter::add_register(RegisterInfo info) {
+  info.is_conditional = block_ != SIZE_MAX;
   program().registers.push_back(std::move(info));
   return static_cast<Register>(program().registers.size() - 1);
 }
@@ -269,6 +245,7 @@ Emitter::Register Emitter::register_in(const Value& value, const Layout& layout)
   if (stitcher_.placement().layout(value) == layout) return register_of(value);
   auto [at, fresh] = copies_.try_emplace({&value, layout});
   if (!fresh) return at->second;
+  copies_in_order_.emplace_back(&value, layout);
   codegen::StitchedKernel copy = stitcher_.stitch_copy(value, layout);
   at->second = new_tensor(value, !(outputs_.contains(&value) && layout.empty()));
   uint32_t launch = add_launch(at->second, std::move(copy), value.name + " in another layout");
@@ -277,25 +254,48 @@ Emitter::Register Emitter::register_in(const Value& value, const Layout& layout)
   return at->second;
 }
 
+bool Emitter::may_be_planned(const Value& value) const {
+  return !(outputs_.contains(&value) && stitcher_.placement().layout(value).empty());
+}
+
 Emitter::Register Emitter::new_stored(const Value& value) {
-  bool returned = outputs_.contains(&value) && stitcher_.placement().layout(value).empty();
-  return registers_[&value] = new_tensor(value, !returned);
+  auto given = destinations_.find(&value);
+  if (given == destinations_.end()) return registers_[&value] = new_tensor(value, may_be_planned(value));
+  Register r = registers_[&value] = given->second;
+  if (program().registers[r].storage == Storage::heap) instruction(Opcode::allocate, r);
+  return r;
+}
+
+RegisterInfo Emitter::tensor_info(const Value& value, Storage storage) {
+  const Known& known = rdp_.known(value);
+  RegisterInfo info{.name = value.name, .storage = storage, .is_tensor = true, .dtype = known.type.dtype};
+  for (sym::Expr d : *known.type.dims) info.dims.push_back(slot(d));
+  return info;
+}
+
+Emitter::Register Emitter::place_tensor(const Value& value, bool may_be_planned) {
+  RegisterInfo info = tensor_info(value, Storage::heap);
+  info.bytes = slot(elements(value) * static_cast<int64_t>(element_size(info.dtype)));
+  if (may_be_planned && sizes_.at_entry(info.bytes)) {
+    info.storage = Storage::arena;
+    info.alternates = escaping_.contains(&value);
+  }
+  return add_register(std::move(info));
 }
 
 Emitter::Register Emitter::new_tensor(const Value& value, bool may_be_planned) {
-  const Known& known = rdp_.known(value);
-  RegisterInfo info{.name = value.name, .is_tensor = true, .dtype = known.type.dtype};
-  for (sym::Expr d : *known.type.dims) info.dims.push_back(slot(d));
-  info.bytes = slot(elements(value) * static_cast<int64_t>(element_size(known.type.dtype)));
-  bool planned = may_be_planned && sizes_.at_entry(info.bytes);
-  info.storage = planned ? Storage::arena : Storage::heap;
-  Register r = add_register(std::move(info));
-  if (!planned) instruction(Opcode::allocate, r);
+  Register r = place_tensor(value, may_be_planned);
+  const RegisterInfo& info = program().registers[r];
+  if (info.storage == Storage::heap) instruction(Opcode::allocate, r);
+  if (info.alternates) instruction(Opcode::alternate, r);
   return r;
 }
 
 void Emitter::emit(const plan::Step& step) {
-  if (step.stored == nullptr) return emits_whole(*step.node) ? emit_recurrent(*step.node) : emit_host(*step.node);
+  if (step.stored == nullptr) {
+    if (is_compiled(*step.node) && !is_dead_) return emit_control(*step.node);
+    return emits_whole(*step.node) ? emit_recurrent(*step.node) : emit_host(*step.node);
+  }
   if (step.inlined.size() == 1 && stitcher_.placement().views.contains(step.node)) return emit_view(*step.node);
   if (const Node* call = library_call(step.inlined)) return emit_library_call(*call, *step.stored, step.inlined);
   if (stitcher_.form(*step.node).concatenation && emit_parts(*step.stored, step.inlined)) return;
@@ -304,7 +304,7 @@ void Emitter::emit(const plan::Step& step) {
     emit_kernel(*step.stored, std::move(*kernel), *step.node);
     return;
   }
-  for (const auto& node : main_.body.nodes)
+  for (const auto& node : region_->nodes)
     if (step.inlined.contains(node.get())) emit_host(*node);
 }
 
@@ -320,13 +320,8 @@ bool Emitter::is_sized(const codegen::StitchedKernel& kernel) const {
 // The same memory seen under other dims needs no kernel.
 void Emitter::emit_view(const Node& node) {
   const Value& value = *node.results[0];
-  const Known& known = rdp_.known(value);
-  RegisterInfo info{.name = value.name,
-                    .storage = Storage::view,
-                    .is_tensor = true,
-                    .dtype = known.type.dtype,
-                    .viewed = register_of(*node.operands[0])};
-  for (sym::Expr d : *known.type.dims) info.dims.push_back(slot(d));
+  RegisterInfo info = tensor_info(value, Storage::view);
+  info.viewed = register_of(*node.operands[0]);
   Register r = registers_[&value] = add_register(std::move(info));
   bind_symbols(value, r, false);
 }
@@ -394,6 +389,7 @@ void Emitter::emit_host(const Node& node) {
   HostNode host{.node = &node, .captured = {}};
   program::HostCall call{
       .operands = {}, .results = {}, .symbols = {}, .node = node.source, .why = stitcher_.form(node).refusal};
+  if (auto refused = refused_control_.find(&node); refused != refused_control_.end()) call.why = refused->second;
   if (call.why.empty())
     call.why = has_constant_weights(node) ? "a size is not known before it runs" : "its weights are no constants";
   for (const Value* operand : node.operands)
@@ -424,114 +420,19 @@ void Emitter::emit_host(const Node& node) {
     if (sizes_.knows(s)) call.symbols.emplace_back(std::string(s.symbol_name()), slot(s));
   std::vector<Register> results;
   for (const auto& result : node.results) {
-    const Known& known = rdp_.known(*result);
-    RegisterInfo info{.name = result->name, .storage = Storage::heap};
-    if (known.type.is_tensor() && known.type.dims) {
-      info.is_tensor = true;
-      info.dtype = known.type.dtype;
-      for (size_t i = 0; i < known.type.dims->size(); ++i) info.dims.push_back(sizes_.new_slot());
-    }
-    Register r = registers_[result.get()] = add_register(std::move(info));
+    Register r = registers_[result.get()] = loose_place(*result);
     call.results.push_back(r);
   }
   program().host_calls.push_back(std::move(call));
   out_.host_nodes.push_back(std::move(host));
   instruction(Opcode::host, static_cast<uint32_t>(program().host_calls.size() - 1));
+  if (is_dead_) return;
   for (const auto& result : node.results) bind_symbols(*result, registers_[result.get()], false);
 }
 
 void Emitter::results() {
   for (const Value* value : main_.body.yields) program().results.push_back(register_in(*value, {}));
   flush_steps();  // a view that is a result has no instruction of its own
-}
-
-template <class Function>
-void Emitter::for_each_register(const Instruction& in, Function fn) {
-  auto all = [&](const std::vector<Register>& registers) { std::ranges::for_each(registers, fn); };
-  switch (in.op) {
-    case Opcode::launch:
-      return all(program().launches[in.a].buffers);
-    case Opcode::product: {
-      const program::MatrixProduct& p = program().products[in.a];
-      all({p.a.value, p.b.value, p.c.value, p.bias, p.finish.addend});
-      if (p.epilogue) all(program().launches[*p.epilogue].buffers);
-      return;
-    }
-    case Opcode::convolution: {
-      const program::Convolution& c = program().convolutions[in.a];
-      all({c.input, c.output, c.weights, c.winograd, c.bias, c.finish.addend});
-      if (c.epilogue) all(program().launches[*c.epilogue].buffers);
-      return;
-    }
-    case Opcode::integer: {
-      const program::IntegerProduct& p = program().integer_products[in.a];
-      all({p.input, p.output, p.weights, p.zero});
-      if (p.epilogue) all(program().launches[*p.epilogue].buffers);
-      return;
-    }
-    case Opcode::attention: {
-      const program::Attention& a = program().attentions[in.a];
-      return all({a.query.value, a.key.value, a.value.value, a.output.value, a.mask});
-    }
-    case Opcode::recurrent: {
-      const program::Recurrent& r = program().recurrents[in.a];
-      return all({r.x, r.weights, r.lengths, r.initial_h, r.initial_c, r.y, r.y_h, r.y_c});
-    }
-    case Opcode::host:
-      all(program().host_calls[in.a].operands);
-      return all(program().host_calls[in.a].results);
-    case Opcode::check_indices:
-      return fn(program().index_checks[in.a].indices);
-    case Opcode::bind:
-      return fn(program().binds[in.a].value);
-    case Opcode::allocate:
-      return fn(in.a);
-    default:
-      return;
-  }
-}
-
-// Entry code first, then the body, with the lifetimes of what lies in the arena and releases of what does not.
-void Emitter::assemble() {
-  std::vector<program::SizeStep> steps = sizes_.take_entry_steps();
-  auto begin = static_cast<uint32_t>(program().steps.size());
-  program().steps.insert(program().steps.end(), steps.begin(), steps.end());
-  std::vector<Instruction> code = std::move(entry_code_);
-  code.push_back({.op = Opcode::sizes, .a = begin, .b = static_cast<uint32_t>(program().steps.size())});
-  for (uint32_t i = 0; i < entry_check_count_; ++i) code.push_back({.op = Opcode::check, .a = i});
-  code.insert(code.end(), code_.begin(), code_.end());
-
-  std::vector<std::pair<uint32_t, uint32_t>> used(program().registers.size(), {UINT32_MAX, 0});
-  auto base = [&](Register r) {
-    while (program().registers[r].storage == Storage::view) r = program().registers[r].viewed;
-    return r;
-  };
-  auto touch = [&](Register r, size_t at) {
-    if (r == program::no_register) return;
-    auto& [first, last] = used[base(r)];
-    first = std::min(first, static_cast<uint32_t>(at));
-    last = std::max(last, static_cast<uint32_t>(at));
-  };
-  for (size_t i = 0; i < code.size(); ++i) for_each_register(code[i], [&](Register r) { touch(r, i); });
-  for (Register r : program().results) touch(r, code.size());
-
-  // Releases move what comes after them, so lifetimes are counted in the code without them, then mapped.
-  std::vector<std::vector<Register>> released(code.size() + 1);
-  for (Register r = 0; r < used.size(); ++r)
-    if (program().registers[r].storage == Storage::heap && used[r].first != UINT32_MAX)
-      released[used[r].second].push_back(r);
-  std::vector<uint32_t> place(code.size() + 1);
-  for (size_t i = 0; i < code.size(); ++i) {
-    place[i] = static_cast<uint32_t>(program().code.size());
-    program().code.push_back(code[i]);
-    for (Register r : released[i]) program().code.push_back({.op = Opcode::release, .a = r});
-  }
-  place[code.size()] = static_cast<uint32_t>(program().code.size());
-  for (Register r = 0; r < used.size(); ++r) {
-    if (used[r].first == UINT32_MAX) continue;
-    program().registers[r].first = place[used[r].first];
-    program().registers[r].last = place[used[r].second];
-  }
 }
 
 void Emitter::describe() {

@@ -7,6 +7,7 @@
 #include "codegen/stitch.h"
 #include "compiler/compile.h"
 #include "compiler/sizes.h"
+#include "ir/control.h"
 #include "plan/groups.h"
 
 namespace selkie::compiler {
@@ -41,7 +42,8 @@ class Emitter {
   void add_check(const analysis::Check& check);
   void flush_checks();
   void flush_steps();
-  void find_computable();
+  // The nodes of a region, in order; what is required inside it is checked there.
+  void emit_steps(const ir::Region& region);
   bool fits(const Value& stored, const std::set<const Node*>& inlined);
   void emit(const plan::Step& step);
   bool is_sized(const codegen::StitchedKernel& kernel) const;
@@ -52,11 +54,105 @@ class Emitter {
   void emit_kernel(const Value& stored, codegen::StitchedKernel kernel, const Node& node);
   void emit_host(const Node& node);
   void results();
-  void assemble();
   void describe();
-  // fn(register) for all that an instruction uses.
-  template <class Function>
-  void for_each_register(const program::Instruction& in, Function fn);
+
+  // computable.cpp: which nodes have kernels, and which regions are compiled.
+  struct KnownSymbols;
+  void find_computable();
+  void find_computable(const ir::Region& region, KnownSymbols& known);
+  void find_in_regions(const Node& node, KnownSymbols& known);
+  void learn(const Value& value, KnownSymbols& known) const;
+  bool is_sized(const Value& value, const KnownSymbols& known) const;
+  std::string control_refusal(const Node& node, const KnownSymbols& known) const;
+  std::string loop_refusal(const Node& node, const ir::ControlForm& form, const KnownSymbols& known) const;
+  KnownSymbols at_first_trip(const Node& node, const ir::ControlForm& form, KnownSymbols known) const;
+  bool has_shape_without_trips(const Node& node, const ir::ControlForm& form, size_t output,
+                               const KnownSymbols& known) const;
+  std::string map_refusal(const Node& node) const;
+  bool is_compiled(const Node& node) const { return node.op->control != nullptr && !refused_control_.contains(&node); }
+  bool is_possible(const ir::Region& region) const { return rdp_.region(region).entry == analysis::Entry::possible; }
+
+  // assemble.cpp: the whole program from its parts, with lifetimes.
+  struct Lifetimes;
+  struct Releases;
+  void assemble();
+  std::vector<program::Instruction> whole_code();
+  Lifetimes find_lifetimes(const std::vector<program::Instruction>& code, const std::vector<size_t>& block_of);
+  Releases find_releases(const Lifetimes& lifetimes, const std::vector<size_t>& block_of);
+  void place_code(const std::vector<program::Instruction>& code, Releases releases, const Lifetimes& lifetimes);
+  void extend_over_loops(Lifetimes& lifetimes, const std::vector<size_t>& block_of) const;
+  void find_taken(const std::vector<program::Instruction>& code);
+  bool is_overwritten(const std::vector<program::Instruction>& code, size_t after, Register r) const;
+
+  // regions.cpp: control flow.
+  class Scope;
+  struct Trips;
+  void emit_control(const Node& node);
+  void emit_branch(const Node& node);
+  void emit_arm(const Node& node, size_t index, const std::vector<Register>& places);
+  void emit_dead(const ir::Region& region);
+  void emit_loop(const Node& node, const ir::ControlForm& form);
+  // Sequences that are mapped: the parameters that get their items, and how many there are.
+  struct Items {
+    std::vector<std::pair<const Value*, Register>> sequences;
+    Slot count = 0;
+  };
+  Items map_operands(const Node& node);
+  void map_items(const Items& items, Slot index, const Node& node);
+  void emit_map(const Node& node);
+  void emit_item(const Node& node);
+  void emit_insert(const Node& node);
+  void emit_length(const Node& node);
+  bool is_known_true(const Value& value) const;
+  void count_trips(Trips& loop);
+  bool keeps_size(const Trips& loop, size_t state);
+  bool keeps_rank(const Trips& loop, size_t state);
+  Register ranked(const Value& value, Register r);
+  void begin_states(Trips& loop);
+  void begin_outputs(Trips& loop);
+  uint32_t begin_growth(program::Growth growth);
+  std::vector<Slot> empty_dims(const Trips& loop, const Value& result, const Value& yield);
+  void begin_trip(Trips& loop);
+  void slice_inputs(Trips& loop);
+  void plan_yields(Trips& loop);
+  void end_trip(Trips& loop);
+  void store_outputs(Trips& loop);
+  void move_states(Trips& loop);
+  void end_loop(Trips& loop);
+  // Where a slice of a tensor lies that is cut along an axis.
+  struct SliceForm;
+  SliceForm slice_form(const ir::SymDims& whole, DType dtype, ir::ControlForm::Slices slices);
+  Slot slice_position(const Trips& loop, const SliceForm& form);
+  Slot step(program::SizeStep::Op op, Slot a, Slot b);
+  void set_slot(Slot to, Slot from);
+  // Of a value of one element, which is checked; a negative one may count as 0.
+  Slot number(const Value& value, bool is_signed = false);
+  // The same of an operand, which a pass may have written on the node; none where it is left out.
+  std::optional<Slot> operand_number(const Node& node, size_t operand, bool is_signed = false);
+  void bind_index(const Node& node, const ir::Region& body, Slot index);
+  void bind_trips(const Node& node, Slot trips);
+  // Where the result of a node with regions goes: a place whose size is known now, or a loose one, for a host value.
+  Register result_place(const Value& value);
+  Register loose_place(const Value& value);
+  bool is_loose(Register r) const { return loose_.contains(r); }
+  bool may_be_written_to(const Value& value, const ir::Region& region, Register place, const Layout& layout) const;
+  // A place in the arena with what the register holds, which the next trip leaves alone.
+  Register kept_copy(Register like, Register from);
+  Register moved_aside(Register from);
+  size_t jump_instruction(program::Opcode op, Slot condition = 0);
+  uint32_t here();
+  void land(size_t jump) { code_[jump].a = here(); }
+  // Code that does not always run, or runs more than once: what is made inside is used inside.
+  struct Block {
+    bool is_loop;
+    uint32_t begin = 0, end = 0;  // the instruction after the last
+    uint32_t join = 0;            // where all paths come together again
+    Register first_register = 0, last_register = 0;
+    size_t parent = SIZE_MAX;
+    std::vector<Register> states = {};
+  };
+  size_t open_block(bool is_loop);
+  void close_block(size_t block);
 
   void instruction(program::Opcode op, uint32_t a = 0, uint32_t b = 0);
   Register add_register(program::RegisterInfo info);
@@ -67,6 +163,10 @@ class Emitter {
   // A tensor that a kernel writes: in the arena if its size is known at entry, and an output on the heap.
   Register new_stored(const Value& value);
   Register new_tensor(const Value& value, bool may_be_planned);
+  Register place_tensor(const Value& value, bool may_be_planned);
+  // A register of a tensor whose dims are known.
+  program::RegisterInfo tensor_info(const Value& value, program::RegisterInfo::Storage storage);
+  bool may_be_planned(const Value& value) const;
   void bind_symbols(const Value& value, Register r, bool at_entry);
   Slot slot(sym::Expr e) { return sizes_.slot(e); }
   Slot slot(int64_t value) { return sizes_.slot(module_.symbols().constant(value)); }
@@ -138,8 +238,18 @@ class Emitter {
   Sizes sizes_;
   std::map<const Value*, Register> registers_;
   std::map<std::pair<const Value*, Layout>, Register> copies_;
+  std::vector<std::pair<const Value*, Layout>> copies_in_order_;
   std::set<const Value*> outputs_;
   std::set<const Node*> computable_;
+  std::map<const Node*, std::string> refused_control_;  // regions that are not compiled, and why
+  std::map<const Node*, const ir::Region*> homes_;
+  const ir::Region* region_ = nullptr;             // that is emitted
+  bool is_dead_ = false;                           // it never runs to its end, so that nothing is known of its values
+  std::map<const Value*, Register> destinations_;  // where values are to be stored
+  std::set<Register> loose_;                       // places of values whose size is known only when they are there
+  std::set<const Value*> escaping_;                // values that the next trip of their loop reads
+  std::vector<Block> blocks_;
+  size_t block_ = SIZE_MAX;
   std::vector<analysis::Check> later_checks_;
   std::vector<codegen::SizeCheck> made_size_checks_;
   size_t entry_check_count_ = 0;
@@ -147,5 +257,8 @@ class Emitter {
   std::vector<program::Instruction> code_;
   std::vector<program::Instruction> entry_code_;
 };
+
+// Text that a format string prints as it is.
+std::string escaped(const std::string& text);
 
 }  // namespace selkie::compiler

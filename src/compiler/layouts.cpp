@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/control.h"
+
 namespace selkie::compiler {
 namespace {
 
@@ -18,21 +20,70 @@ using ir::Value;
 
 class LayoutChooser {
  public:
-  LayoutChooser(const ir::Region& region, const std::set<const Node*>& computable, const analysis::Rdp& rdp,
-                codegen::Stitcher& stitcher)
-      : region_(region), computable_(computable), rdp_(rdp), stitcher_(stitcher) {}
+  LayoutChooser(const std::set<const Node*>& computable, const std::function<bool(const Node&)>& is_compiled,
+                const analysis::Rdp& rdp, codegen::Stitcher& stitcher)
+      : computable_(computable), is_compiled_(is_compiled), rdp_(rdp), stitcher_(stitcher) {}
 
-  Placement run() {
-    for (const Value* value : region_.yields) want(value, {});
-    for (size_t i = region_.nodes.size(); i-- > 0;) pass_wants(*region_.nodes[i]);
-    outputs_.insert(region_.yields.begin(), region_.yields.end());
-    for (const auto& node : region_.nodes)
-      if (computable_.contains(node.get()))
-        for (const auto& result : node->results) place(*node, *result);
+  Placement run(const ir::Region& region) {
+    give_plain(region);
+    collect_wants(region);
+    place_values(region);
     return std::move(placement_);
   }
 
  private:
+  void give_plain(const ir::Region& region) {
+    for (const Value* value : region.yields) want(value, {});
+    outputs_.insert(region.yields.begin(), region.yields.end());
+  }
+
+  void collect_wants(const ir::Region& region) {
+    for (size_t i = region.nodes.size(); i-- > 0;) {
+      const Node& node = *region.nodes[i];
+      pass_wants(node);
+      if (is_compiled_(node)) collect_inside(node);
+    }
+  }
+
+  // Arms of a branch give what its users want, which is also wanted from outside.
+  void collect_inside(const Node& node) {
+    bool is_branch = node.op->control(node).kind == ir::ControlForm::Kind::branch;
+    for (const auto& inner : node.regions) {
+      if (!is_branch) give_plain(*inner);
+      for (size_t i = 0; is_branch && i < inner->yields.size(); ++i)
+        if (auto wanted = wants_.find(node.results[i].get()); wanted != wants_.end())
+          want(inner->yields[i], Layout(wanted->second));
+      collect_wants(*inner);
+    }
+  }
+
+  void place_values(const ir::Region& region) {
+    for (const auto& node : region.nodes) {
+      if (computable_.contains(node.get()))
+        for (const auto& result : node->results) place(*node, *result);
+      if (!is_compiled_(*node)) continue;
+      for (const auto& inner : node->regions) place_values(*inner);
+      if (node->op->control(*node).kind == ir::ControlForm::Kind::branch) place_joined(*node);
+    }
+  }
+
+  // As its users want it, else as both arms have it.
+  void place_joined(const Node& node) {
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      const Value& result = *node.results[i];
+      if (!may_move(result) || outputs_.contains(&result)) continue;
+      bool can_be_joined = std::ranges::all_of(node.regions, [&](const auto& arm) {
+        return arm->yields[i]->constant != nullptr || same_rank(*arm->yields[i], result);
+      });
+      if (!can_be_joined) continue;
+      auto given = [&](size_t arm) { return placement_.layout(*node.regions[arm]->yields[i]); };
+      if (auto wanted = wants_.find(&result); wanted != wants_.end())
+        set(result, wanted->second);
+      else if (given(0) == given(1))
+        set(result, given(0));
+    }
+  }
+
   const ir::Type& type(const Value& value) { return rdp_.known(value).type; }
   const SymDims& dims(const Value& value) { return *type(value).dims; }
   // Floats are stored in other layouts, and images of what convolutions of integers read and write: what is read
@@ -133,8 +184,8 @@ class LayoutChooser {
     if (!layout.empty()) placement_.layouts[&value] = layout;
   }
 
-  const ir::Region& region_;
   const std::set<const Node*>& computable_;
+  const std::function<bool(const Node&)>& is_compiled_;
   const analysis::Rdp& rdp_;
   codegen::Stitcher& stitcher_;
   std::map<const Value*, Layout> wants_;
@@ -144,9 +195,10 @@ class LayoutChooser {
 
 }  // namespace
 
-Placement choose_layouts(const ir::Region& region, const std::set<const Node*>& computable, const analysis::Rdp& rdp,
+Placement choose_layouts(const ir::Region& region, const std::set<const Node*>& computable,
+                         const std::function<bool(const Node&)>& is_compiled, const analysis::Rdp& rdp,
                          codegen::Stitcher& stitcher) {
-  return LayoutChooser(region, computable, rdp, stitcher).run();
+  return LayoutChooser(computable, is_compiled, rdp, stitcher).run(region);
 }
 
 bool is_one_line(const SymDims& strides, const SymDims& dims, std::span<const size_t> axes) {

@@ -6,9 +6,11 @@
 
 namespace selkie::compiler {
 
-// `computable` are the nodes that kernels compute; all others, and the caller, take and give plain tensors.
+// Of the values of a region and of all that are compiled inside it. `computable` are the nodes that kernels compute;
+// all others but branches, and the caller, take and give plain tensors.
 codegen::Placement choose_layouts(const ir::Region& region, const std::set<const ir::Node*>& computable,
-                                  const analysis::Rdp& rdp, codegen::Stitcher& stitcher);
+                                  const std::function<bool(const ir::Node&)>& is_compiled, const analysis::Rdp& rdp,
+                                  codegen::Stitcher& stitcher);
 
 // Whether axes can be walked with one stride, in their order.
 bool is_one_line(const codegen::SymDims& strides, const codegen::SymDims& dims, std::span<const size_t> axes);

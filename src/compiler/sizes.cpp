@@ -10,9 +10,22 @@ using program::SizeStep;
 using program::Slot;
 
 void Sizes::bind(sym::Expr symbol, Slot slot, bool at_entry) {
-  known_[symbol.id()] = slot;
-  held_.emplace(slot, symbol);
   if (at_entry) entry_.emplace(slot, true);
+  remember(symbol.id(), slot);
+  held_.emplace(slot, symbol);
+}
+
+void Sizes::remember(uint64_t expression, Slot slot) {
+  if (known_.insert_or_assign(expression, slot).second && !scopes_.empty()) scopes_.back().known.push_back(expression);
+}
+
+void Sizes::enter() { scopes_.emplace_back(); }
+
+void Sizes::leave() {
+  CHECK(later_steps_.empty(), "steps of a scope are not in the program");
+  for (uint64_t expression : scopes_.back().known) known_.erase(expression);
+  for (const Application& application : scopes_.back().applied) applied_.erase(application);
+  scopes_.pop_back();
 }
 
 bool Sizes::knows(sym::Expr e) const {
@@ -37,6 +50,7 @@ Slot Sizes::apply(SizeStep::Op op, Slot a, Slot b) {
     bool early = at_entry(a) && at_entry(b);
     at->second = new_slot();
     if (early) entry_.emplace(at->second, true);
+    if (!early && !scopes_.empty()) scopes_.back().applied.push_back(at->first);
     (early ? entry_steps_ : later_steps_).push_back({.op = op, .to = at->second, .a = a, .b = b});
   }
   return at->second;
@@ -99,7 +113,7 @@ Slot Sizes::compute(const sym::Node* node) {
       break;
     }
   }
-  known_[sym::Expr(node).id()] = result;
+  remember(sym::Expr(node).id(), result);
   return result;
 }
 

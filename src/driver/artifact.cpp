@@ -56,6 +56,7 @@ Built load(const std::string& path, const interp::Options& how) {
   HostNodes host = load_host_nodes(artifact, path);
   auto executable = std::make_shared<runtime::Executable>();
   executable->host_functions = host_functions(host.module, host.nodes, how);
+  executable->limits = run_limits(how);
   attach_code(artifact.image, artifact.program, *executable);
   executable->program = std::move(artifact.program);
   return {.executable = executable,

@@ -20,9 +20,11 @@
 namespace selkie::driver {
 namespace {
 
-// In this order: decided arms first, since what they leave is less; shapes before what only they used is removed.
+// In this order: calls first, since facts and kernels are found where their bodies stand; then decided arms, since what
+// they leave is less; shapes before what only they used is removed.
 constexpr std::string_view pipeline[] = {
-    "fold_constants", "dead_arms", "fold_known", "shape_arithmetic", "static_attributes", "fuse_attention",
+    "inline_calls", "fold_constants", "dead_arms", "fold_known", "shape_arithmetic", "static_attributes",
+    "fuse_attention",
     // What has library kernels in another form: small floats first, since they become f32.
     "widened_products", "plain_gemms", "transposed_convolutions", "quantized_products", "pools_by_axis", "dead_code"};
 
@@ -84,6 +86,11 @@ void attach_code(const program::Image& image, const program::Program& program, r
   executable.code = std::move(loaded);
 }
 
+runtime::Limits run_limits(const interp::Options& how) {
+  return {
+      .loop_trips = how.limits.loop_trips, .sequence_items = how.limits.sequence_items, .seconds = how.limits.seconds};
+}
+
 size_t count_kernels(const program::Program& program) {
   return count(program, program::Opcode::launch) + program.products.size() + program.convolutions.size() +
          program.integer_products.size() + program.attentions.size() + program.recurrents.size();
@@ -99,6 +106,7 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   built.kernels = count_kernels(compiled.program);
   built.host_calls = compiled.program.host_calls.size();
   executable->host_functions = host_functions(module, compiled.host_nodes, options.host);
+  executable->limits = run_limits(options.host);
   if (options.check_kernels) {
     executable->interpreter = interpreter(std::move(compiled.kernels), module);
   } else {

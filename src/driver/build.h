@@ -48,6 +48,9 @@ Code make_code(const std::vector<kir::Kernel>& kernels, const Options& options);
 // Brings code into executable memory and hands its kernels to an executable, in the order of the program's.
 void attach_code(const program::Image& image, const program::Program& program, runtime::Executable& executable);
 
+// The limits that compiled control flow has in common with operators on the host.
+runtime::Limits run_limits(const interp::Options& how);
+
 // Calls of generated and of library kernels.
 size_t count_kernels(const program::Program& program);
 

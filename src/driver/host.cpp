@@ -1,6 +1,7 @@
 #include "driver/host.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "interp/interp.h"
@@ -53,33 +54,68 @@ void for_each_use(const ir::Region& region, const std::function<void(const ir::V
   for (const ir::Value* value : region.yields) f(value);
 }
 
-// Where a value of @main is defined, to find it again in a copy.
-const ir::Value* counterpart(const ir::Value& value, const ir::Region& from, const ir::Region& to) {
-  for (size_t i = 0; i < from.parameters.size(); ++i)
-    if (from.parameters[i].get() == &value) return to.parameters[i].get();
-  for (size_t i = 0; i < from.nodes.size(); ++i)
-    for (size_t j = 0; j < from.nodes[i]->results.size(); ++j)
-      if (from.nodes[i]->results[j].get() == &value) return to.nodes[i]->results[j].get();
-  CHECK(false, "%{} is no value of @main", value.name);
-}
+// The nodes and values of a region, and of all inside it, with those of a copy.
+struct Counterparts {
+  std::map<const ir::Node*, const ir::Node*> nodes;
+  std::map<const ir::Value*, const ir::Value*> values;
 
-// Takes all nodes but `kept` out of a body; what they made and others use becomes parameters.
-void keep_nodes(ir::Function& main, const std::set<const ir::Node*>& kept, sym::Context& symbols) {
-  ir::Region& body = main.body;
-  std::set<const ir::Value*> used;
-  for (const ir::Node* node : kept) for_each_use(*node, [&](const ir::Value* value) { used.insert(value); });
-  std::erase_if(body.parameters, [&](const auto& parameter) { return !used.contains(parameter.get()); });
-  for (const auto& node : body.nodes) {
-    if (kept.contains(node.get())) continue;
-    for (auto& result : node->results) {
-      if (!used.contains(result.get())) continue;
-      result->node = nullptr;
-      result->region = &body;
-      body.parameters.push_back(std::move(result));
+  void add(const ir::Region& from, const ir::Region& to) {
+    for (size_t i = 0; i < from.parameters.size(); ++i) values[from.parameters[i].get()] = to.parameters[i].get();
+    for (size_t i = 0; i < from.nodes.size(); ++i) {
+      const ir::Node& node = *from.nodes[i];
+      const ir::Node& copy = *to.nodes[i];
+      nodes[&node] = &copy;
+      for (size_t j = 0; j < node.results.size(); ++j) values[node.results[j].get()] = copy.results[j].get();
+      for (size_t j = 0; j < node.regions.size(); ++j) add(*node.regions[j], *copy.regions[j]);
     }
   }
-  std::erase_if(body.nodes, [&](const auto& node) { return !kept.contains(node.get()); });
-  body.yields.clear();
+};
+
+// Takes all nodes but `kept` out of a body, and these out of the regions that they are in; what others made and they
+// use becomes parameters.
+class Keeper {
+ public:
+  Keeper(ir::Region& body, const std::set<const ir::Node*>& kept) : body_(body), kept_(kept) {
+    for (const ir::Node* node : kept) for_each_use(*node, [&](const ir::Value* value) { used_.insert(value); });
+  }
+
+  void run() {
+    take_from(body_);
+    body_.parameters = std::move(parameters_);
+    body_.nodes = std::move(nodes_);
+    body_.yields.clear();
+  }
+
+ private:
+  void take_from(ir::Region& region) {
+    for (auto& parameter : region.parameters)
+      if (used_.contains(parameter.get())) take(parameter);
+    for (auto& node : region.nodes) {
+      if (kept_.contains(node.get())) {
+        nodes_.push_back(std::move(node));
+        continue;
+      }
+      for (auto& result : node->results)
+        if (used_.contains(result.get())) take(result);
+      for (auto& inner : node->regions) take_from(*inner);
+    }
+  }
+
+  void take(std::unique_ptr<ir::Value>& value) {
+    value->node = nullptr;
+    value->region = &body_;
+    parameters_.push_back(std::move(value));
+  }
+
+  ir::Region& body_;
+  const std::set<const ir::Node*>& kept_;
+  std::set<const ir::Value*> used_;
+  std::vector<std::unique_ptr<ir::Value>> parameters_;
+  std::vector<std::unique_ptr<ir::Node>> nodes_;
+};
+
+void keep_nodes(ir::Function& main, const std::set<const ir::Node*>& kept, sym::Context& symbols) {
+  Keeper(main.body, kept).run();
   main.result_types.clear();
   main.result_names.clear();
   main.facts = sym::Facts(symbols);
@@ -96,6 +132,19 @@ const ir::Value* find_value(const ir::Region& body, std::string_view name) {
 
 }  // namespace
 
+namespace {
+
+std::vector<HostValue> run_host_node(const ir::Module& module, const ir::Node& node,
+                                     const std::vector<const ir::Value*>& values,
+                                     const runtime::HostArguments& arguments, const interp::Options& how) {
+  std::vector<std::pair<const ir::Value*, HostValue>> outside;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i] != nullptr) outside.emplace_back(values[i], arguments.operands[i]);
+  return interp::run_node(module, node, outside, arguments.symbols, how);
+}
+
+}  // namespace
+
 std::vector<runtime::HostFunction> host_functions(const std::shared_ptr<const ir::Module>& module,
                                                   std::span<const compiler::HostNode> nodes,
                                                   const interp::Options& how) {
@@ -107,10 +156,14 @@ std::vector<runtime::HostFunction> host_functions(const std::shared_ptr<const ir
     own.seed += functions.size();
     functions.emplace_back([module, node = host.node, values = std::move(values),
                             own = std::move(own)](const runtime::HostArguments& arguments) {
-      std::vector<std::pair<const ir::Value*, HostValue>> outside;
-      for (size_t i = 0; i < values.size(); ++i)
-        if (values[i] != nullptr) outside.emplace_back(values[i], arguments.operands[i]);
-      return interp::run_node(*module, *node, outside, arguments.symbols, own);
+      // Other random numbers in every trip of a loop.
+      constexpr uint64_t spread = 0x9e3779b97f4a7c15;
+      if (arguments.times > 0 && !node->op->deterministic) {
+        interp::Options other = own;
+        other.seed += arguments.times * spread;
+        return run_host_node(*module, *node, values, arguments, other);
+      }
+      return run_host_node(*module, *node, values, arguments, own);
     });
   }
   return functions;
@@ -130,15 +183,14 @@ std::string signature(const ir::Module& module) {
 void save_host_nodes(const ir::Module& module, std::span<const compiler::HostNode> nodes, program::Artifact& artifact) {
   if (nodes.empty()) return;
   std::unique_ptr<ir::Module> copy = copy_without_elements(module);
-  const ir::Region& from = module.main().body;
   ir::Function& main = copy->main();
+  Counterparts counterparts;
+  counterparts.add(module.main().body, main.body);
   std::vector<const ir::Node*> copies;
   for (const compiler::HostNode& host : nodes) {
-    auto at = std::ranges::find(from.nodes, host.node, [](const auto& node) { return node.get(); });
-    CHECK(at != from.nodes.end(), "{} is no node of @main", host.node->describe());
-    copies.push_back(main.body.nodes[static_cast<size_t>(at - from.nodes.begin())].get());
+    copies.push_back(counterparts.nodes.at(host.node));
     program::HostEntry& entry = artifact.host_entries.emplace_back();
-    for (const ir::Value* value : host.captured) entry.captured.push_back(counterpart(*value, from, main.body)->name);
+    for (const ir::Value* value : host.captured) entry.captured.push_back(counterparts.values.at(value)->name);
   }
   keep_nodes(main, {copies.begin(), copies.end()}, copy->symbols());
   for (size_t i = 0; i < copies.size(); ++i) {

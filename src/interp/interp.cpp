@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <chrono>
+
 #include "interp/bind.h"
 #include "ir/infer.h"
 
@@ -10,7 +12,7 @@ namespace {
 
 // The lowest address that evaluation may reach on this thread's stack: regions and calls nest on it, and running out
 // must be an error. What is kept back is for the operators themselves and for unwinding.
-uintptr_t stack_floor() {
+uintptr_t find_stack_floor() {
   constexpr size_t kept_back = 256 << 10;
   pthread_attr_t attributes;
   void* lowest = nullptr;
@@ -21,10 +23,16 @@ uintptr_t stack_floor() {
   return reinterpret_cast<uintptr_t>(lowest) + kept_back;
 }
 
+// Finding it reads the list of the process's memory, which takes longer than most operators.
+uintptr_t stack_floor() {
+  thread_local const uintptr_t floor = find_stack_floor();
+  return floor;
+}
+
 class Evaluator final : public ir::EvalServices {
  public:
   Evaluator(const ir::Module& module, const Options& options, std::vector<Binding> bindings)
-      : module_(module), options_(options), bindings_(std::move(bindings)), random_(options.seed) {}
+      : module_(module), options_(options), bindings_(std::move(bindings)) {}
 
   std::vector<HostValue> call(std::string_view function, std::vector<HostValue> arguments) override {
     const ir::Function* callee = module_.find_function(function);
@@ -47,6 +55,7 @@ class Evaluator final : public ir::EvalServices {
     // The frame's own address, since the sanitizers keep local variables elsewhere.
     if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < stack_floor_)
       fail("calls and regions are nested too deeply for the stack, at {} calls", depth_);
+    check_time();
     record_path(region);
     CHECK(region.parameters.size() == arguments.size());
     if (options_.on_enter) options_.on_enter(region, arguments);
@@ -97,7 +106,11 @@ class Evaluator final : public ir::EvalServices {
   }
 
   const ir::Module& module() const override { return module_; }
-  std::mt19937_64& random() override { return random_; }
+  // Made when it is asked for: that takes longer than most operators.
+  std::mt19937_64& random() override {
+    if (!random_) random_.emplace(options_.seed);
+    return *random_;
+  }
   const ir::RunLimits& limits() const override { return options_.limits; }
 
  private:
@@ -106,11 +119,24 @@ class Evaluator final : public ir::EvalServices {
       std::vector<std::vector<const ir::Value*>>;  // per node: values of this region that nobody reads after it
 
   static ir::Known known_of(const HostValue& value, sym::Context& symbols) {
+    if (value.is_sequence()) return {.type = ir::Type::seq(item_type(value.sequence(), symbols)), .contents = {}};
     if (!value.is_tensor()) return {};
     const Tensor& tensor = value.tensor();
     ir::SymDims dims;
     for (int64_t d : tensor.dims()) dims.push_back(symbols.constant(d));
     return {.type = ir::Type::tensor(tensor.dtype(), std::move(dims)), .contents = ir::contents_of(tensor, symbols)};
+  }
+
+  // What all items are.
+  static ir::Type item_type(const std::vector<HostValue>& items, sym::Context& symbols) {
+    ir::Type type;
+    for (const HostValue& item : items) {
+      ir::Type next = known_of(item, symbols).type;
+      if (type.is_unknown()) type = next;
+      if (next.kind != type.kind) return {};
+      if (next.is_tensor() && (next.dtype != type.dtype || next.dims != type.dims)) type.dims.reset();
+    }
+    return type;
   }
 
   const HostValue& read(const ir::Value* value) {
@@ -154,6 +180,13 @@ class Evaluator final : public ir::EvalServices {
       elements.push_back(*value);
     }
     return given->scalar ? Tensor::scalar_i64(elements[0]) : Tensor::of_i64(elements);
+  }
+
+  void check_time() const {
+    if (options_.limits.seconds <= 0) return;
+    std::chrono::duration<double> used = std::chrono::steady_clock::now() - begin_;
+    if (used.count() > options_.limits.seconds)
+      fail("the run has taken {} seconds, which is the limit", options_.limits.seconds);
   }
 
   void record_path(const ir::Region& region) {
@@ -204,11 +237,12 @@ class Evaluator final : public ir::EvalServices {
   const ir::Module& module_;
   const Options& options_;
   std::vector<Binding> bindings_;  // of @main, the only function whose symbols mean something here
-  std::mt19937_64 random_;
+  std::optional<std::mt19937_64> random_;
   Values values_;
   std::unordered_map<const ir::Region*, Releases> releases_;
   int64_t depth_ = 0;
   uintptr_t stack_floor_ = stack_floor();
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace

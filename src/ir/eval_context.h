@@ -15,6 +15,7 @@ struct RunLimits {
   int64_t loop_trips = int64_t{1} << 40;
   int64_t call_depth = 1000;
   int64_t sequence_items = int64_t{1} << 30;
+  double seconds = 0;  // 0: no limit
 };
 
 // A tensor that a region would have given, had it run: 0 for a dim, and no dims for a rank, that only running it tells.

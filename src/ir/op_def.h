@@ -20,6 +20,8 @@ class BackwardContext;
 class ValueContext;
 class LowerContext;
 class GradContext;
+struct ControlForm;
+struct Node;
 
 // Why a hook is not there.
 struct Absent {
@@ -149,6 +151,8 @@ struct OpDef {
   Hook<void(EvalContext&)> eval;
   Hook<void(LowerContext&)> lower;
   Hook<void(GradContext&)> grad;
+  // For operators whose regions are compiled: what is done with them (ir/control.h).
+  ControlForm (*control)(const Node&) = nullptr;
   std::vector<Upgrade> upgrades = {};
   std::vector<Sample> samples;
 

@@ -1,4 +1,5 @@
 // If: one of two regions, chosen by a condition.
+#include "ir/control.h"
 #include "ops/support/regions.h"
 
 namespace selkie::ops {
@@ -52,6 +53,8 @@ void backward(BackwardContext& c) {
   }
 }
 
+ir::ControlForm control(const ir::Node&) { return {.kind = ir::ControlForm::Kind::branch}; }
+
 }  // namespace
 
 OpDef if_op() {
@@ -70,6 +73,7 @@ OpDef if_op() {
       .eval = eval,
       .lower = absent("control flow becomes bytecode, not a kernel"),
       .grad = later::training,
+      .control = control,
       .samples = {{"$(bool[]{true}) then() { yield } else() { yield }", ""},
                   {"$(bool[2]) then() { yield } else() { yield }", "error: must have one element"},
                   {"$(f32[]) then() { yield } else() { yield }", "error: must be one of"}},

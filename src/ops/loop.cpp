@@ -1,6 +1,7 @@
 // Loop: a region run a number of times, or while a condition holds, with values carried from one trip to the next.
 #include <limits>
 
+#include "ir/control.h"
 #include "ops/support/regions.h"
 
 namespace selkie::ops {
@@ -72,6 +73,15 @@ std::vector<Type> forward(const ForwardContext& c) {
   return types;
 }
 
+ir::ControlForm control(const ir::Node& node) {
+  ir::ControlForm form{.kind = ir::ControlForm::Kind::loop, .counts = true, .first_state = 2};
+  if (!node.operands.empty()) form.most_trips = 0;
+  if (node.operands.size() > 1) form.first_trip = 1;
+  form.states = node.operands.size() - std::min<size_t>(node.operands.size(), 2);
+  form.outputs.resize(node.regions[0]->yields.size() - 1 - form.states);
+  return form;
+}
+
 }  // namespace
 
 OpDef loop_op() {
@@ -92,6 +102,7 @@ OpDef loop_op() {
       .eval = eval,
       .lower = absent("control flow becomes bytecode, not a kernel"),
       .grad = later::training,
+      .control = control,
       .samples = {{"$(i64[]{3}, bool[]{true}, i64[]{5}) body(%i: i64[], %c: bool[], %x: i64[]) { "
                    "%y = add(%x, %i) yield %c, %y, %y }",
                    "i64[]{8}, i64[3]{5, 6, 8}"},

@@ -1,4 +1,5 @@
 // Scan: a region run over the slices of some operands, with state carried along.
+#include "ir/control.h"
 #include "ops/support/regions.h"
 
 namespace selkie::ops {
@@ -133,6 +134,32 @@ void backward(BackwardContext& c) {
   }
 }
 
+std::vector<ir::ControlForm::Slices> slices(const ir::Node& node, std::string_view axes, std::string_view directions,
+                                            size_t count) {
+  std::vector<ir::ControlForm::Slices> out(count);
+  auto list = [&](std::string_view name) {
+    const ir::Attribute* given = node.attrs.find(name);
+    return given != nullptr ? std::get<std::vector<int64_t>>(*given) : std::vector<int64_t>{};
+  };
+  std::vector<int64_t> axis = list(axes);
+  std::vector<int64_t> direction = list(directions);
+  for (size_t i = 0; i < count; ++i) {
+    if (i < axis.size()) out[i].axis = axis[i];
+    if (i < direction.size()) out[i].reversed = direction[i] != 0;
+  }
+  return out;
+}
+
+ir::ControlForm control(const ir::Node& node) {
+  ir::ControlForm form{.kind = ir::ControlForm::Kind::loop};
+  auto inputs = static_cast<size_t>(std::get<int64_t>(*node.attrs.find("num_scan_inputs")));
+  form.states = node.operands.size() - inputs;
+  form.inputs = slices(node, "scan_input_axes", "scan_input_directions", inputs);
+  form.outputs =
+      slices(node, "scan_output_axes", "scan_output_directions", node.regions[0]->yields.size() - form.states);
+  return form;
+}
+
 // Opset 8 scanned a batch: every operand had a leading batch axis, and an optional operand gave sequence lengths.
 void batched_form(UpgradeContext& c) { c.become("batched_scan"); }
 
@@ -211,6 +238,7 @@ OpDef record() {
       .eval = eval,
       .lower = absent("control flow becomes bytecode, not a kernel"),
       .grad = later::training,
+      .control = control,
       .upgrades = {{9, batched_form}},
       .samples = {{"$(i32[]{0}, i32[3]{1, 2, 3}) {num_scan_inputs = 1} body(%s: i32[], %x: i32[]) { %t = add(%s, %x) "
                    "yield %t, %t }",
@@ -234,6 +262,7 @@ OpDef batched() {
   op.eval = eval_batched;
   op.forward = absent("a form of opset 8 that is run by the reference evaluator only");
   op.backward = absent("a form of opset 8 that is run by the reference evaluator only");
+  op.control = nullptr;
   op.upgrades = {};
   op.samples = {{"$(_, i32[1]{0}, i32[1, 3]{1, 2, 3}) {num_scan_inputs = 1} body(%s: i32[], %x: i32[]) { %t = add(%s, "
                  "%x) yield %t, %t }",

@@ -1,4 +1,5 @@
 // Sequences: construction, access, insertion, removal, length.
+#include "ir/control.h"
 #include "ops/support/blank.h"
 #include "ops/support/containers.h"
 
@@ -53,6 +54,7 @@ OpDef at() {
     if (items.empty()) fail("the sequence is empty");
     e.set(0, items[position(e.tensor(1), items.size(), items.size() - 1)]);
   };
+  op.control = [](const ir::Node&) { return ir::ControlForm{.kind = ir::ControlForm::Kind::item}; };
   op.samples = {{"$(seq(f32[2], f32[3]), i64[]{-1})", "f32[3]"},
                 {"$(seq(f32[2]), i64[]{1})", "error: position 1 is outside"},
                 {"$(seq(), i64[]{0})", "error: the sequence is empty"}};
@@ -136,6 +138,7 @@ OpDef insert() {
                      e.operand(1));
     e.set(0, std::move(out));
   };
+  op.control = [](const ir::Node&) { return ir::ControlForm{.kind = ir::ControlForm::Kind::insert}; };
   op.samples = {{"$(seq(f32[2]), f32[3], i64[]{0})", "seq(f32[3], f32[2])"},
                 {"$(seq(), f32[3])", "seq(f32[3])"},
                 {"$(seq(f32[2]), i64[3])", "error: the sequence holds f32"}};
@@ -152,6 +155,7 @@ OpDef length() {
   op.forward = [](const ForwardContext&) { return std::vector<Type>{Type::tensor(DType::i64, SymDims{})}; };
   op.eval = [](EvalContext& e) { e.set(0, Tensor::scalar_i64(static_cast<int64_t>(e.operand(0).sequence().size()))); };
   op.grad = absent("the result is an integer");
+  op.control = [](const ir::Node&) { return ir::ControlForm{.kind = ir::ControlForm::Kind::length}; };
   op.samples = {
       {"$(seq(f32[2], f32[3]))", "i64[]{2}"}, {"$(seq())", "i64[]{0}"}, {"$(f32[2])", "error: must be a sequence"}};
   return op;

@@ -1,4 +1,5 @@
 // SequenceMap: a region run for each item of a sequence.
+#include "ir/control.h"
 #include "ops/support/containers.h"
 #include "ops/support/record.h"
 
@@ -39,6 +40,8 @@ std::vector<Type> forward(const ForwardContext& c) {
   return types;
 }
 
+ir::ControlForm control(const ir::Node&) { return {.kind = ir::ControlForm::Kind::map}; }
+
 }  // namespace
 
 OpDef sequence_map_op() {
@@ -60,6 +63,7 @@ OpDef sequence_map_op() {
       .eval = eval,
       .lower = absent("control flow becomes bytecode, not a kernel"),
       .grad = later::training,
+      .control = control,
       .samples =
           {{"$(seq(i32[1]{1}, i32[2]{2, 3}), i32[]{10}) body(%x: i32[*], %y: i32[]) { %z = add(%x, %y) yield %z }",
             "seq(i32[1]{11}, i32[2]{12, 13})"},

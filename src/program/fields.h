@@ -9,13 +9,13 @@
 namespace selkie::program {
 
 template <>
-inline constexpr int enumerators<SizeStep::Op> = static_cast<int>(SizeStep::Op::maximum) + 1;
+inline constexpr int enumerators<SizeStep::Op> = static_cast<int>(SizeStep::Op::less) + 1;
 template <>
-inline constexpr int enumerators<RegisterInfo::Storage> = static_cast<int>(RegisterInfo::Storage::view) + 1;
+inline constexpr int enumerators<RegisterInfo::Storage> = static_cast<int>(RegisterInfo::Storage::state) + 1;
 template <>
 inline constexpr int enumerators<Recurrent::Cell> = static_cast<int>(Recurrent::Cell::lstm) + 1;
 template <>
-inline constexpr int enumerators<Opcode> = static_cast<int>(Opcode::release) + 1;
+inline constexpr int enumerators<Opcode> = static_cast<int>(Opcode::collect) + 1;
 
 void fields(auto& archive, Is<SizeStep> auto& step) {
   auto& [op, to, a, b, value] = step;
@@ -23,8 +23,10 @@ void fields(auto& archive, Is<SizeStep> auto& step) {
 }
 
 void fields(auto& archive, Is<RegisterInfo> auto& info) {
-  auto& [name, storage, is_tensor, dtype, dims, constant, viewed, bytes, first, last] = info;
-  archive(name, storage, is_tensor, dtype, dims, constant, viewed, bytes, first, last);
+  auto& [name, storage, is_tensor, dtype, dims, constant, viewed, offset, alternates, is_conditional, bytes, first,
+         last] = info;
+  archive(name, storage, is_tensor, dtype, dims, constant, viewed, offset, alternates, is_conditional, bytes, first,
+          last);
 }
 
 void fields(auto& archive, Is<Check> auto& check) {
@@ -100,6 +102,26 @@ void fields(auto& archive, Is<Bind> auto& bind) {
   archive(value, dims, elements, negative);
 }
 
+void fields(auto& archive, Is<SliceCopy> auto& copy) {
+  auto& [from, to, rows, row_bytes, from_offset, from_stride, to_offset, to_stride] = copy;
+  archive(from, to, rows, row_bytes, from_offset, from_stride, to_offset, to_stride);
+}
+
+void fields(auto& archive, Is<Growth> auto& growth) {
+  auto& [from, to, stacks, reversed, empty, node] = growth;
+  archive(from, to, stacks, reversed, empty, node);
+}
+
+void fields(auto& archive, Is<Item> auto& item) {
+  auto& [sequence, to, index, node] = item;
+  archive(sequence, to, index, node);
+}
+
+void fields(auto& archive, Is<Insertion> auto& insertion) {
+  auto& [sequence, item, to, index, takes, node] = insertion;
+  archive(sequence, item, to, index, takes, node);
+}
+
 void fields(auto& archive, Is<Instruction> auto& instruction) {
   auto& [op, a, b] = instruction;
   archive(op, a, b);
@@ -118,11 +140,12 @@ void fields(auto& archive, Is<Image> auto& image) {
 // All but the constants: their elements lie beside the rest.
 void fields(auto& archive, Is<Program> auto& program) {
   auto& [inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions,
-         integer_products, attentions, recurrents, host_calls, binds, code, parameters, results, constants, kernels,
-         entry_slots] = program;
+         integer_products, attentions, recurrents, host_calls, binds, slice_copies, growths, items, insertions, code,
+         parameters, results, constants, kernels, entry_slots] = program;
   static_cast<void>(constants);
   archive(inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions,
-          integer_products, attentions, recurrents, host_calls, binds, code, parameters, results, kernels, entry_slots);
+          integer_products, attentions, recurrents, host_calls, binds, slice_copies, growths, items, insertions, code,
+          parameters, results, kernels, entry_slots);
 }
 
 }  // namespace selkie::program

@@ -361,6 +361,99 @@ TEST(Verifier, SaysWhatIsWrong) {
   }
 }
 
+// A loop that halves its state, in one of two places by turns, and appends it to what grows; and a branch.
+Program loop_program() {
+  Program p;
+  p.inputs = {{.name = "x", .is_tensor = true, .rank = 1}};
+  p.outputs = {"y", "z"};
+  p.slots = 4;  // dim, trip, whether there is another, bytes
+  p.entry_slots = 1;
+  p.registers = {
+      {.name = "x", .storage = Storage::input, .is_tensor = true, .dims = {0}},
+      {.name = "s", .storage = Storage::state, .is_tensor = true, .dims = {0}, .bytes = 3},
+      {.name = "t",
+       .storage = Storage::arena,
+       .is_tensor = true,
+       .dims = {0},
+       .alternates = true,
+       .bytes = 3,
+       .first = 3,
+       .last = 16},
+      {.name = "y", .storage = Storage::heap, .is_tensor = true, .dims = {0}},
+      {.name = "z", .storage = Storage::heap, .is_tensor = true, .dims = {1, 0}},
+      {.name = "i",
+       .storage = Storage::arena,
+       .is_tensor = true,
+       .dtype = DType::i64,
+       .bytes = 3,
+       .first = 5,
+       .last = 5},
+  };
+  p.steps = {{.op = SizeStep::Op::less, .to = 2, .a = 1, .b = 0}, {.op = SizeStep::Op::add, .to = 1, .a = 1, .b = 2}};
+  p.kernels = {"k"};
+  p.launches = {{.kernel = 0, .buffers = {2, 1}, .sizes = {0}, .range = {}, .node = "half"}};
+  p.growths = {{.from = 2, .to = 4, .empty = {1, 0}, .node = "loop"}};
+  p.code = {{.op = Opcode::move, .a = 1, .b = 0},
+            {.op = Opcode::grow, .a = 0},
+            {.op = Opcode::sizes, .a = 0, .b = 1},
+            {.op = Opcode::branch, .a = 11, .b = 2},
+            {.op = Opcode::trip, .a = 1},
+            {.op = Opcode::scalar, .a = 5, .b = 1},
+            {.op = Opcode::alternate, .a = 2},
+            {.op = Opcode::launch, .a = 0},
+            {.op = Opcode::append, .a = 0},
+            {.op = Opcode::move, .a = 1, .b = 2},
+            {.op = Opcode::jump, .a = 2},
+            {.op = Opcode::collect, .a = 0},
+            {.op = Opcode::branch, .a = 15, .b = 1},
+            {.op = Opcode::move, .a = 3, .b = 0},
+            {.op = Opcode::jump, .a = 16},
+            {.op = Opcode::move, .a = 3, .b = 1}};
+  p.parameters = {0};
+  p.results = {3, 4};
+  return p;
+}
+
+TEST(Verifier, SaysWhatIsWrongWithControlFlow) {
+  EXPECT_NO_THROW(verify(loop_program()));
+  const Broken cases[] = {
+      {"a jump to 17 of 16", [](Program& p) { p.code[14].a = 17; }},
+      {"size 4 of 4", [](Program& p) { p.code[3].b = 4; }},
+      {"size 4 of 4", [](Program& p) { p.code[4].a = 4; }},
+      {"has no two places", [](Program& p) { p.code[6].a = 5; }},
+      {"has no two places", [](Program& p) { p.registers[3].alternates = true; }},
+      {"is no scalar", [](Program& p) { p.code[5].a = 2; }},
+      {"cannot be moved to", [](Program& p) { p.code[9].a = 0; }},
+      {"cannot become", [](Program& p) { p.code[9].b = 5; }},
+      {"growth 1 of 1", [](Program& p) { p.code[8].a = 1; }},
+      {"is not on the heap", [](Program& p) { p.growths[0].to = 2; }},
+      {"size 9 of 4", [](Program& p) { p.growths[0].empty[0] = 9; }},
+      {"register 6 of 6", [](Program& p) { p.growths[0].from = 6; }},
+      {"item 0 of 0", [](Program& p) { p.code[8] = {.op = Opcode::item, .a = 0}; }},
+      {"slice copy 0 of 0", [](Program& p) { p.code[8] = {.op = Opcode::copy_slice, .a = 0}; }},
+      {"size 9 of 4",
+       [](Program& p) {
+         p.registers[1].storage = Storage::view, p.registers[1].viewed = 0, p.registers[1].offset = 9;
+       }},
+      // Set on one path only, not before the first trip, or not any more in the second.
+      {"register 3 is used at 16 before it is set", [](Program& p) { p.code[13] = {.op = Opcode::sizes}; }},
+      {"register 1 is used at 7 before it is set", [](Program& p) { p.code[0] = {.op = Opcode::sizes}; }},
+      {"register 1 is used at 7 before it is set", [](Program& p) { p.code[9] = {.op = Opcode::release, .a = 1}; }},
+      // What a state points to must live as long as it is used.
+      {"register 2 is used at 15, but lives from 3 to 14", [](Program& p) { p.registers[2].last = 14; }},
+  };
+  for (const Broken& broken : cases) {
+    Program program = loop_program();
+    broken.damage(program);
+    try {
+      verify(program);
+      ADD_FAILURE() << "not refused: " << broken.message;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(broken.message), std::string::npos) << error.what();
+    }
+  }
+}
+
 // With a product of bytes, and a register of each dtype that it has.
 Program integer_program() {
   Program p = small_program();

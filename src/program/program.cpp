@@ -8,9 +8,9 @@
 namespace selkie::program {
 namespace {
 
-constexpr std::string_view step_names[] = {"constant", "add",    "subtract", "multiply",
-                                           "divide",   "modulo", "minimum",  "maximum"};
-constexpr std::string_view storage_names[] = {"constant", "input", "arena", "heap", "view"};
+constexpr std::string_view step_names[] = {"constant", "add",     "subtract", "multiply", "divide",
+                                           "modulo",   "minimum", "maximum",  "less"};
+constexpr std::string_view storage_names[] = {"constant", "input", "arena", "heap", "view", "state"};
 
 std::string text(const Program& p, Register r) {
   if (r == no_register) return "_";
@@ -21,6 +21,11 @@ std::string text(const Program& p, std::span<const Register> registers) {
   std::string out;
   for (Register r : registers) out += (out.empty() ? "" : ", ") + text(p, r);
   return out;
+}
+
+std::string place(const Program& p, const RegisterInfo& r) {
+  if (r.alternates) return " alternating";
+  return r.offset ? fmt::format(" in {} at s{}", text(p, r.viewed), *r.offset) : "";
 }
 
 std::string epilogue(const Program& p, std::optional<uint32_t> launch) {
@@ -34,6 +39,50 @@ std::string finish(const Program& p, const Finish& f) {
   if (f.low > -std::numeric_limits<float>::infinity()) out += fmt::format(" at least {}", f.low);
   if (f.high < std::numeric_limits<float>::infinity()) out += fmt::format(" at most {}", f.high);
   return out;
+}
+
+std::string control_text(const Program& p, const Instruction& i) {
+  switch (i.op) {
+    case Opcode::jump:
+      return fmt::format("jump {}", i.a);
+    case Opcode::branch:
+      return fmt::format("branch {} unless s{}", i.a, i.b);
+    case Opcode::fail:
+      return fmt::format("fail  # {}", p.checks[i.a].text);
+    case Opcode::trip:
+      return fmt::format("trip s{}", i.a);
+    case Opcode::take:
+      return fmt::format("take {} = {}", text(p, i.a), text(p, i.b));
+    case Opcode::move:
+      return fmt::format("move {} = {}", text(p, i.a), text(p, i.b));
+    case Opcode::alternate:
+      return fmt::format("alternate {}", text(p, i.a));
+    case Opcode::scalar:
+      return fmt::format("scalar {} = s{}", text(p, i.a), i.b);
+    case Opcode::copy_slice: {
+      const SliceCopy& c = p.slice_copies[i.a];
+      return fmt::format("copy_slice {} at s{} = {} at s{}", text(p, c.to), c.to_offset, text(p, c.from),
+                         c.from_offset);
+    }
+    case Opcode::item:
+      return fmt::format("item {} = {}[s{}]", text(p, p.items[i.a].to), text(p, p.items[i.a].sequence),
+                         p.items[i.a].index);
+    case Opcode::insert: {
+      const Insertion& n = p.insertions[i.a];
+      return fmt::format("insert {} = {}{} + {}{}", text(p, n.to), n.takes ? "taken " : "", text(p, n.sequence),
+                         text(p, n.item), n.index ? fmt::format(" at s{}", *n.index) : "");
+    }
+    case Opcode::length:
+      return fmt::format("length s{} = {}", i.a, text(p, i.b));
+    case Opcode::grow:
+      return fmt::format("grow {}", text(p, p.growths[i.a].to));
+    case Opcode::append:
+      return fmt::format("append {} += {}", text(p, p.growths[i.a].to), text(p, p.growths[i.a].from));
+    case Opcode::collect:
+      return fmt::format("collect {}", text(p, p.growths[i.a].to));
+    default:
+      return {};
+  }
 }
 
 std::string text(const Program& p, const Instruction& i) {
@@ -93,6 +142,8 @@ std::string text(const Program& p, const Instruction& i) {
       return fmt::format("allocate {}", text(p, i.a));
     case Opcode::release:
       return fmt::format("release {}", text(p, i.a));
+    default:
+      return control_text(p, i);
   }
   return {};
 }
@@ -108,8 +159,8 @@ std::string disassemble(const Program& p) {
       fmt::format("# {} registers, {} sizes, {} kernels\n", p.registers.size(), p.slots, p.kernels.size());
   for (size_t i = 0; i < p.registers.size(); ++i) {
     const RegisterInfo& r = p.registers[i];
-    out += fmt::format("r{}: {} {}[{}] {}\n", i, storage_names[static_cast<size_t>(r.storage)],
-                       r.is_tensor ? name(r.dtype) : "any", fmt::join(r.dims, ", "), r.name);
+    out += fmt::format("r{}: {} {}[{}]{} {}\n", i, storage_names[static_cast<size_t>(r.storage)],
+                       r.is_tensor ? name(r.dtype) : "any", fmt::join(r.dims, ", "), place(p, r), r.name);
   }
   for (size_t i = 0; i < p.steps.size(); ++i) {
     const SizeStep& s = p.steps[i];

@@ -17,9 +17,9 @@ using Slot = uint32_t;      // an integer of the frame
 using Register = uint32_t;  // a value of the frame
 inline constexpr Register no_register = UINT32_MAX;
 
-// slot[to] = slot[a] op slot[b]; division rounds to minus infinity.
+// slot[to] = slot[a] op slot[b]; division rounds to minus infinity; less gives 1 or 0.
 struct SizeStep {
-  enum class Op : uint8_t { constant, add, subtract, multiply, divide, modulo, minimum, maximum };
+  enum class Op : uint8_t { constant, add, subtract, multiply, divide, modulo, minimum, maximum, less };
   Op op;
   Slot to;
   Slot a = 0;
@@ -35,6 +35,7 @@ struct RegisterInfo {
     arena,     // planned: at an offset that is computed once per call
     heap,      // a host value of its own: outputs, results of host calls, tensors whose size is known late
     view,      // the memory of another register, which outlives it
+    state,     // carried from trip to trip of a loop: wherever lies what was moved there last
   };
   std::string name;
   Storage storage = Storage::heap;
@@ -43,8 +44,11 @@ struct RegisterInfo {
   std::vector<Slot> dims = {};
   uint32_t constant = 0;
   Register viewed = no_register;
-  Slot bytes = 0;      // arena: how many,
-  uint32_t first = 0;  // and the instructions between which it is in use
+  std::optional<Slot> offset = {};  // view: how many bytes after the beginning, if any
+  bool alternates = false;          // arena: has two places, so that the last value is there while the next is made
+  bool is_conditional = false;      // made in code that may not run: its size means something only there
+  Slot bytes = 0;                   // arena: how many,
+  uint32_t first = 0;               // and the instructions between which it is in use
   uint32_t last = 0;
 };
 
@@ -178,6 +182,39 @@ struct Bind {
   std::vector<std::pair<uint32_t, Slot>> negative;  // its negative part
 };
 
+// A slice of one tensor copied to or from another, row by row. Numbers are bytes.
+struct SliceCopy {
+  Register from, to;
+  Slot rows, row_bytes;
+  Slot from_offset, from_stride;
+  Slot to_offset, to_stride;
+};
+
+// What the trips of a loop give one after the other: slices that are stacked along a first axis, or items of a
+// sequence.
+struct Growth {
+  Register from, to;
+  bool stacks = true;
+  bool reversed = false;         // the last slice comes first
+  std::vector<Slot> empty = {};  // dims of no slices
+  std::string node;
+};
+
+// Item `index` of a sequence, from its end if negative.
+struct Item {
+  Register sequence, to;
+  Slot index;
+  std::string node;
+};
+
+// A sequence with one item more, before that at `index`; without one, at the end.
+struct Insertion {
+  Register sequence, item, to;
+  std::optional<Slot> index = {};
+  bool takes = false;  // the sequence is not used any more, so that it need not be copied
+  std::string node;
+};
+
 enum class Opcode : uint8_t {
   sizes,          // size steps a … b − 1
   check,          // check a
@@ -192,6 +229,21 @@ enum class Opcode : uint8_t {
   bind,           // bind a
   allocate,       // heap memory for register a, as its dims say
   release,        // register a is not used any more
+  jump,           // to instruction a
+  branch,         // to instruction a if slot b is 0
+  fail,           // with the text of check a
+  trip,           // a trip of a loop begins, whose number is in slot a: fails beyond the limits of the run
+  take,           // register a becomes register b, which is not used any more
+  move,           // register a becomes register b: a state points there, the heap shares it, other memory gets a copy
+  alternate,      // register a takes the other of its two places
+  scalar,         // register a, of one i64, holds slot b
+  copy_slice,     // slice copy a
+  item,           // item a
+  insert,         // insertion a
+  length,         // slot a is how many items the sequence in register b has
+  grow,           // growth a begins,
+  append,         // gets one more,
+  collect,        // and is complete
 };
 
 struct Instruction {
@@ -223,6 +275,10 @@ struct Program {
   std::vector<Recurrent> recurrents;
   std::vector<HostCall> host_calls;
   std::vector<Bind> binds;
+  std::vector<SliceCopy> slice_copies;
+  std::vector<Growth> growths;
+  std::vector<Item> items;
+  std::vector<Insertion> insertions;
   std::vector<Instruction> code;
   std::vector<Register> parameters;
   std::vector<Register> results;
@@ -230,6 +286,10 @@ struct Program {
   std::vector<std::string> kernels;  // names
   uint32_t entry_slots = 0;          // the first ones: what the plan of the arena depends on
 };
+
+// Whether the next instruction to run may be another than the next one, and whether it may be that one.
+inline bool jumps(const Instruction& i) { return i.op == Opcode::jump || i.op == Opcode::branch; }
+inline bool falls_through(const Instruction& i) { return i.op != Opcode::jump && i.op != Opcode::fail; }
 
 // How many instructions of a kind there are.
 size_t count(const Program& program, Opcode op);

@@ -1,9 +1,12 @@
 #include "program/verify.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 
 #include <fmt/format.h>
+
+#include "program/uses.h"
 
 namespace selkie::program {
 namespace {
@@ -16,7 +19,7 @@ constexpr size_t most_rank = 1024;
 
 class Verifier {
  public:
-  explicit Verifier(const Program& program) : p_(program), is_set_(program.registers.size()) {}
+  explicit Verifier(const Program& program) : p_(program) {}
 
   void run() {
     if (p_.slots > most_slots) bad("{} sizes are too many", p_.slots);
@@ -33,10 +36,16 @@ class Verifier {
     for (const Recurrent& recurrent : p_.recurrents) check_recurrent(recurrent);
     for (const HostCall& call : p_.host_calls) check_host_call(call);
     for (const Bind& bind : p_.binds) check_bind(bind);
+    for (const SliceCopy& copy : p_.slice_copies) check_slice_copy(copy);
+    for (const Growth& growth : p_.growths) check_growth(growth);
+    for (const Item& item : p_.items) check_item(item);
+    for (const Insertion& insertion : p_.insertions) check_insertion(insertion);
     check_inputs();
-    for (size_t i = 0; i < p_.code.size(); ++i) check_instruction(i);
+    for (const Instruction& i : p_.code) check_instruction(i);
     if (p_.results.size() != p_.outputs.size()) bad("{} outputs have {} results", p_.outputs.size(), p_.results.size());
-    for (Register r : p_.results) use(r, p_.code.size());
+    for (Register r : p_.results) info(r);
+    pointed_to_ = pointed_to(p_, p_.code);
+    check_flow();
   }
 
  private:
@@ -83,10 +92,12 @@ class Verifier {
     if (about.dims.size() > most_rank) bad("register {} has rank {}", r, about.dims.size());
     if (about.first > about.last || about.last > p_.code.size())
       bad("register {} lives from {} to {}", r, about.first, about.last);
-    if (about.storage == Storage::arena) {
+    if (about.storage == Storage::arena || about.storage == Storage::state) {
       tensor(r);
       slots({about.bytes});
     }
+    if (about.alternates && about.storage != Storage::arena) bad("register {} has no two places", r);
+    if (about.offset) slots({*about.offset});
     if (about.storage == Storage::constant) check_constant(r, about);
     if (about.storage == Storage::view) {
       tensor(r);
@@ -238,7 +249,7 @@ class Verifier {
     slots(bind.negative);
   }
 
-  void check_inputs() {
+  void check_inputs() const {
     if (p_.parameters.size() != p_.inputs.size())
       bad("{} inputs have {} parameters", p_.inputs.size(), p_.parameters.size());
     for (size_t i = 0; i < p_.inputs.size(); ++i) {
@@ -249,105 +260,244 @@ class Verifier {
       if (about.is_tensor != is_ranked ||
           (is_ranked && (about.dtype != input.dtype || about.dims.size() != *input.rank)))
         bad("parameter {} is not what input '{}' is", i, input.name);
-      is_set_[p_.parameters[i]] = true;
     }
   }
 
-  void set(Register r) {
+  void check_slice_copy(const SliceCopy& copy) const {
+    tensor(copy.from);
+    tensor(copy.to);
+    slots({copy.rows, copy.row_bytes, copy.from_offset, copy.from_stride, copy.to_offset, copy.to_stride});
+  }
+
+  void check_growth(const Growth& growth) const {
+    slots(growth.empty);
+    info(growth.from);
+    if (growth.stacks) tensor(growth.from);
+    is_host_place(growth.to);
+  }
+
+  void check_item(const Item& item) const {
+    slots({item.index});
+    info(item.sequence);
+    is_host_place(item.to);
+  }
+
+  void check_insertion(const Insertion& insertion) const {
+    info(insertion.item);
+    is_host_place(insertion.to);
+    info(insertion.sequence);
+    if (insertion.takes) is_host_place(insertion.sequence);
+    if (insertion.index) slots({*insertion.index});
+  }
+
+  void is_host_place(Register r) const {
     if (info(r).storage != Storage::heap) bad("register {} is not on the heap", r);
-    is_set_[r] = true;
   }
 
-  // Constants are there from the start, the arena as soon as the first instruction needs it.
-  void use(Register r, size_t at) const {
-    Register memory = base(r);
-    const RegisterInfo& about = p_.registers[memory];
-    if (about.storage == Storage::constant) return;
-    if (about.storage == Storage::arena) {
-      if (!arena_is_bound_ || at < about.first || at > about.last)
-        bad("register {} is used at {}, but lives from {} to {}", memory, at, about.first, about.last);
-      return;
-    }
-    if (!is_set_[memory]) bad("register {} is used at {} before it is set", memory, at);
+  void check_move(Register to, Register from) const {
+    const RegisterInfo& a = info(to);
+    const RegisterInfo& b = info(from);
+    if (a.storage == Storage::constant || a.storage == Storage::input) bad("register {} cannot be moved to", to);
+    if (a.storage == Storage::heap) return;
+    if (!a.is_tensor || !b.is_tensor || a.dtype != b.dtype || a.dtype == DType::str)
+      bad("register {} cannot become register {}", to, from);
   }
 
-  void use(std::span<const Register> registers, size_t at) const {
-    for (Register r : registers)
-      if (r != no_register) use(r, at);
-  }
-  void use(std::initializer_list<Register> registers, size_t at) const {
-    use(std::span(registers.begin(), registers.size()), at);
-  }
-  void use_epilogue(const std::optional<uint32_t>& launch, size_t at) const {
-    if (launch) use(p_.launches[*launch].buffers, at);
-  }
-
-  void check_instruction(size_t at) {
-    const Instruction& i = p_.code[at];
-    // As in the virtual machine.
-    if (i.op != Opcode::sizes && i.op != Opcode::check && i.op != Opcode::bind) arena_is_bound_ = true;
+  // Whether what an instruction names is there.
+  void check_instruction(const Instruction& i) const {
     switch (i.op) {
       case Opcode::sizes:
         if (i.a > i.b || i.b > p_.steps.size()) bad("size steps {} to {} of {}", i.a, i.b, p_.steps.size());
         return;
-      case Opcode::check:
-        return index(i.a, p_.checks.size(), "check");
-      case Opcode::check_indices:
-        index(i.a, p_.index_checks.size(), "index check");
-        return use(p_.index_checks[i.a].indices, at);
-      case Opcode::launch:
-        index(i.a, p_.launches.size(), "launch");
-        return use(p_.launches[i.a].buffers, at);
-      case Opcode::bind:
-        index(i.a, p_.binds.size(), "bind");
-        return use(p_.binds[i.a].value, at);
       case Opcode::allocate:
         tensor(i.a);
-        return set(i.a);
+        return is_host_place(i.a);
       case Opcode::release:
-        set(i.a);
-        is_set_[i.a] = false;
+        if (info(i.a).storage != Storage::heap && info(i.a).storage != Storage::state)
+          bad("register {} is not on the heap", i.a);
         return;
-      default:
-        return check_call(i, at);
+      case Opcode::jump:
+      case Opcode::branch:
+        if (i.a > p_.code.size()) bad("a jump to {} of {}", i.a, p_.code.size());
+        if (i.op == Opcode::branch) slots({i.b});
+        return;
+      case Opcode::trip:
+        return slots({i.a});
+      case Opcode::take:
+        is_host_place(i.a);
+        return is_host_place(i.b);
+      case Opcode::move:
+        return check_move(i.a, i.b);
+      case Opcode::alternate:
+        if (!info(i.a).alternates) bad("register {} has no two places", i.a);
+        return;
+      case Opcode::scalar:
+        if (tensor(i.a).dtype != DType::i64 || !info(i.a).dims.empty()) bad("register {} is no scalar", i.a);
+        return slots({i.b});
+      case Opcode::length:
+        info(i.b);
+        return slots({i.a});
+      default: {
+        auto [count, name] = table(i.op);
+        return index(i.a, count, name);
+      }
     }
   }
 
-  void check_call(const Instruction& i, size_t at) {
-    if (i.op == Opcode::product) {
-      index(i.a, p_.products.size(), "product");
-      const MatrixProduct& m = p_.products[i.a];
-      use({m.a.value, m.b.value, m.c.value, m.bias, m.finish.addend}, at);
-      use_epilogue(m.epilogue, at);
-    } else if (i.op == Opcode::convolution) {
-      index(i.a, p_.convolutions.size(), "convolution");
-      const Convolution& c = p_.convolutions[i.a];
-      use({c.input, c.output, c.weights, c.winograd, c.bias, c.finish.addend}, at);
-      use_epilogue(c.epilogue, at);
-    } else if (i.op == Opcode::integer) {
-      index(i.a, p_.integer_products.size(), "integer product");
-      const IntegerProduct& c = p_.integer_products[i.a];
-      use({c.input, c.output, c.weights, c.zero}, at);
-      use_epilogue(c.epilogue, at);
-    } else if (i.op == Opcode::attention) {
-      index(i.a, p_.attentions.size(), "attention");
-      const Attention& a = p_.attentions[i.a];
-      use({a.query.value, a.key.value, a.value.value, a.output.value, a.mask}, at);
-    } else if (i.op == Opcode::recurrent) {
-      index(i.a, p_.recurrents.size(), "recurrent layer");
-      const Recurrent& r = p_.recurrents[i.a];
-      use({r.x, r.weights, r.lengths, r.initial_h, r.initial_c, r.y, r.y_h, r.y_c}, at);
-    } else {
-      index(i.a, p_.host_calls.size(), "host call");
-      use(p_.host_calls[i.a].operands, at);
-      for (Register r : p_.host_calls[i.a].results)
-        if (r != no_register) set(r);
+  // What the number in an instruction counts, and how many there are.
+  std::pair<size_t, std::string_view> table(Opcode op) const {
+    switch (op) {
+      case Opcode::check:
+      case Opcode::fail:
+        return {p_.checks.size(), "check"};
+      case Opcode::check_indices:
+        return {p_.index_checks.size(), "index check"};
+      case Opcode::launch:
+        return {p_.launches.size(), "launch"};
+      case Opcode::product:
+        return {p_.products.size(), "product"};
+      case Opcode::convolution:
+        return {p_.convolutions.size(), "convolution"};
+      case Opcode::integer:
+        return {p_.integer_products.size(), "integer product"};
+      case Opcode::attention:
+        return {p_.attentions.size(), "attention"};
+      case Opcode::recurrent:
+        return {p_.recurrents.size(), "recurrent layer"};
+      case Opcode::host:
+        return {p_.host_calls.size(), "host call"};
+      case Opcode::bind:
+        return {p_.binds.size(), "bind"};
+      case Opcode::copy_slice:
+        return {p_.slice_copies.size(), "slice copy"};
+      case Opcode::item:
+        return {p_.items.size(), "item"};
+      case Opcode::insert:
+        return {p_.insertions.size(), "insertion"};
+      default:
+        return {p_.growths.size(), "growth"};
     }
+  }
+
+  // Which registers are set, on every path to an instruction.
+  using Set = std::vector<bool>;
+
+  // Follows all paths until nothing changes, then holds every instruction that can be reached against what is set
+  // there.
+  void check_flow() {
+    for (const Instruction& i : p_.code) {
+      if (i.op != Opcode::sizes && i.op != Opcode::check && i.op != Opcode::bind) break;
+      ++arena_from_;  // as in the virtual machine
+    }
+    std::vector<bool> is_target(p_.code.size() + 1);
+    for (const Instruction& i : p_.code)
+      if (jumps(i)) is_target[i.a] = true;
+    std::map<size_t, Set> at_target;  // at instructions that others jump to, and at the first
+    std::vector<size_t> open;
+    auto arrive = [&](size_t at, const Set& set) {
+      auto [known, fresh] = at_target.try_emplace(at, set);
+      if (!fresh && !keep_common(known->second, set)) return;
+      open.push_back(at);
+    };
+    Set given(p_.registers.size());
+    for (Register r : p_.parameters) given[r] = true;
+    arrive(0, given);
+    while (!open.empty()) {
+      size_t at = open.back();
+      open.pop_back();
+      follow(at, at_target.at(at), is_target, arrive, false);
+    }
+    auto nowhere = [](size_t, const Set&) {};
+    for (const auto& [at, set] : at_target) follow(at, set, is_target, nowhere, true);
+  }
+
+  // Whether that took something away.
+  static bool keep_common(Set& set, const Set& other) {
+    bool changed = false;
+    for (size_t r = 0; r < set.size(); ++r)
+      if (set[r] && !other[r]) {
+        set[r] = false;
+        changed = true;
+      }
+    return changed;
+  }
+
+  // From an instruction to the next that others jump to; arrive(instruction, what is set) wherever that leads.
+  template <class Arrive>
+  void follow(size_t at, Set set, const std::vector<bool>& is_target, Arrive& arrive, bool checks) const {
+    for (bool first = true;; ++at, first = false) {
+      if (!first && is_target[at]) return arrive(at, set);
+      if (at == p_.code.size()) {
+        if (checks)
+          for (Register r : p_.results) use(r, at, set);
+        return;
+      }
+      const Instruction& i = p_.code[at];
+      if (checks) check_uses(i, at, set);
+      apply(i, set);
+      if (jumps(i)) arrive(i.a, set);
+      if (!falls_through(i)) return;
+    }
+  }
+
+  void apply(const Instruction& i, Set& set) const {
+    if (i.op == Opcode::release) {
+      set[i.a] = false;
+      return;
+    }
+    if (i.op == Opcode::take) set[i.b] = false;
+    if (i.op == Opcode::insert && p_.insertions[i.a].takes) set[p_.insertions[i.a].sequence] = false;
+    constexpr Opcode setting[] = {Opcode::host,   Opcode::allocate, Opcode::collect, Opcode::item,
+                                  Opcode::insert, Opcode::move,     Opcode::take};
+    if (std::ranges::find(setting, i.op) == std::end(setting)) return;
+    for_each_register(p_, i, [&](Register r) {
+      if (sets(p_, i, r)) set[r] = true;
+    });
+  }
+
+  // What an instruction both reads and sets is used before it is set.
+  void check_uses(const Instruction& i, size_t at, const Set& set) const {
+    for_each_register(p_, i, [&](Register r) {
+      if (!sets(p_, i, r) || reads(i, r)) use(r, at, set);
+    });
+  }
+
+  bool reads(const Instruction& i, Register r) const {
+    switch (i.op) {
+      case Opcode::host:
+        return std::ranges::find(p_.host_calls[i.a].operands, r) != p_.host_calls[i.a].operands.end();
+      case Opcode::move:
+      case Opcode::take:
+        return r == i.b;
+      case Opcode::item:
+        return r == p_.items[i.a].sequence;
+      case Opcode::insert:
+        return r == p_.insertions[i.a].sequence || r == p_.insertions[i.a].item;
+      default:
+        return false;
+    }
+  }
+
+  // Constants are there from the start, the arena as soon as the first instruction needs it.
+  void use(Register r, size_t at, const Set& set) const {
+    Register memory = base(r);
+    const RegisterInfo& about = p_.registers[memory];
+    if (about.storage == Storage::constant) return;
+    if (about.storage == Storage::arena) return lives(memory, at);
+    if (!set[memory]) bad("register {} is used at {} before it is set", memory, at);
+    for (Register other : pointed_to_[memory])
+      if (p_.registers[other].storage == Storage::arena) lives(other, at);
+  }
+
+  void lives(Register r, size_t at) const {
+    const RegisterInfo& about = p_.registers[r];
+    if (at < arena_from_ || at < about.first || at > about.last)
+      bad("register {} is used at {}, but lives from {} to {}", r, at, about.first, about.last);
   }
 
   const Program& p_;
-  std::vector<bool> is_set_;
-  bool arena_is_bound_ = false;
+  std::vector<std::vector<Register>> pointed_to_;
+  size_t arena_from_ = 0;
 };
 
 }  // namespace

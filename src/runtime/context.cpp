@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <list>
 
@@ -10,7 +11,9 @@
 #include "base/memory.h"
 #include "runtime/arena.h"
 #include "runtime/buffers.h"
+#include "runtime/growing.h"
 #include "runtime/library.h"
+#include "runtime/size_steps.h"
 
 namespace selkie::runtime {
 
@@ -29,40 +32,6 @@ struct FreeMemory {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
 
-int64_t floor_divide(int64_t a, int64_t b) {
-  if (b == -1) return a == std::numeric_limits<int64_t>::min() ? std::numeric_limits<int64_t>::max() : -a;
-  int64_t quotient = a / b;
-  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-}
-
-// What leaves 64 bits stays at their end: a factor of 0 may still follow, and if none does there is no such memory.
-int64_t saturated(bool negative) {
-  return negative ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
-}
-
-int64_t step(const SizeStep& s, int64_t a, int64_t b) {
-  int64_t result = 0;
-  switch (s.op) {
-    case SizeStep::Op::constant:
-      return s.value;
-    case SizeStep::Op::add:
-      return __builtin_add_overflow(a, b, &result) ? saturated(a < 0) : result;
-    case SizeStep::Op::subtract:
-      return __builtin_sub_overflow(a, b, &result) ? saturated(a < 0) : result;
-    case SizeStep::Op::multiply:
-      return __builtin_mul_overflow(a, b, &result) ? saturated((a < 0) != (b < 0)) : result;
-    case SizeStep::Op::divide:
-      return b == 0 ? 0 : floor_divide(a, b);
-    case SizeStep::Op::modulo:
-      return b == 0 ? 0 : a - floor_divide(a, b) * b;
-    case SizeStep::Op::minimum:
-      return std::min(a, b);
-    case SizeStep::Op::maximum:
-      return std::max(a, b);
-  }
-  return result;
-}
-
 }  // namespace
 
 class Context::Machine {
@@ -72,11 +41,14 @@ class Context::Machine {
         program_(executable_->program),
         slots_(program_.slots),
         values_(program_.registers.size()),
+        growing_(program_.growths.size()),
+        host_calls_(program_.host_calls.size()),
         workers_(threads) {
     for (size_t i = 0; i < values_.size(); ++i) {
       Storage storage = program_.registers[i].storage;
       if (storage == Storage::arena) planned_.push_back(static_cast<Register>(i));
-      if (storage == Storage::input || storage == Storage::heap) owning_.push_back(static_cast<Register>(i));
+      if (storage == Storage::input || storage == Storage::heap || storage == Storage::state)
+        owning_.push_back(static_cast<Register>(i));
     }
     bind_constants();
   }
@@ -90,19 +62,15 @@ class Context::Machine {
     statistics_.launches = statistics_.host_calls = 0;
     buffers_.begin_run();
     bind_inputs(inputs);
-    bool arena_is_bound = false;
-    for (const Instruction& i : program_.code) {
-      if (!arena_is_bound && i.op != Opcode::sizes && i.op != Opcode::check && i.op != Opcode::bind) {
-        bind_arena();
-        arena_is_bound = true;
-      }
-      if (profile_ == nullptr)
-        execute(i);
-      else
-        execute_recorded(i);
-    }
+    std::ranges::fill(host_calls_, 0);
+    begin_ = std::chrono::steady_clock::now();
+    // Sizes that are known at entry come first; the arena depends on these alone.
+    size_t at = 0;
+    while (at < program_.code.size() && is_entry(program_.code[at].op)) advance(at);
+    bind_arena();
+    while (at < program_.code.size()) advance(at);
     std::vector<HostValue> results;
-    for (Register r : program_.results) results.push_back(detached(host_value(r)));
+    for (Register r : program_.results) results.push_back(detached(share(r)));
     return results;
   }
 
@@ -112,8 +80,25 @@ class Context::Machine {
  private:
   struct Value {
     std::byte* data = nullptr;
-    HostValue host;  // owns the data of heap registers
+    HostValue host;          // owns the data of heap registers
+    bool is_second = false;  // of the two places of one that alternates
+    bool is_own = false;     // a sequence that no one else refers to
   };
+
+  static bool is_entry(Opcode op) { return op == Opcode::sizes || op == Opcode::check || op == Opcode::bind; }
+
+  // Runs the instruction at `at`, which becomes that of the next.
+  void advance(size_t& at) {
+    const Instruction& i = program_.code[at++];
+    if (i.op == Opcode::jump || (i.op == Opcode::branch && slots_[i.b] == 0)) {
+      at = i.a;
+      return;
+    }
+    if (profile_ == nullptr)
+      execute(i);
+    else
+      execute_recorded(i);
+  }
 
   void bind_constants() {
     for (size_t i = 0; i < values_.size(); ++i)
@@ -125,6 +110,7 @@ class Context::Machine {
 
   void forget_values() {
     for (Register r : owning_) values_[r] = {};
+    for (Growing& growing : growing_) growing.begin();
   }
 
   void bind_inputs(std::span<const HostValue> inputs) {
@@ -155,6 +141,7 @@ class Context::Machine {
       values_[r].data = const_cast<std::byte*>(tensor.bytes());
     }
     values_[r].host = std::move(value);
+    values_[r].is_own = false;
   }
 
   // The arena depends on sizes that are known at entry, so that plans of earlier calls serve again.
@@ -166,9 +153,10 @@ class Context::Machine {
       for (Register r : planned_) {
         const RegisterInfo& info = program_.registers[r];
         constexpr int64_t most_bytes = int64_t{1} << 48;
-        if (slots_[info.bytes] < 0 || slots_[info.bytes] > most_bytes)
-          fail("'{}' would need {} bytes", info.name, slots_[info.bytes]);
-        lifetimes.push_back({.bytes = slots_[info.bytes], .first = info.first, .last = info.last});
+        bool is_fine = slots_[info.bytes] <= most_bytes && (slots_[info.bytes] >= 0 || info.is_conditional);
+        if (!is_fine) fail("'{}' would need {} bytes", info.name, slots_[info.bytes]);
+        int64_t bytes = info.alternates ? 2 * place_bytes(info) : std::max<int64_t>(slots_[info.bytes], 0);
+        lifetimes.push_back({.bytes = bytes, .first = info.first, .last = info.last});
       }
       if (plans_.size() == static_cast<size_t>(most_kept_plans)) plans_.pop_back();
       plans_.push_front({.key = std::move(key), .arena = plan_arena(lifetimes)});
@@ -180,7 +168,16 @@ class Context::Machine {
     const ArenaPlan& plan = plans_.front().arena;
     if (plan.bytes > arena_bytes_) grow_arena(plan.bytes);
     statistics_.arena_bytes = plan.bytes;
-    for (size_t i = 0; i < planned_.size(); ++i) values_[planned_[i]].data = arena_.get() + plan.offsets[i];
+    for (size_t i = 0; i < planned_.size(); ++i) {
+      values_[planned_[i]].data = arena_.get() + plan.offsets[i];
+      values_[planned_[i]].is_second = false;
+    }
+  }
+
+  // Of one of the two places of a tensor that alternates.
+  int64_t place_bytes(const RegisterInfo& info) const {
+    constexpr int64_t alignment = 64;
+    return (std::max<int64_t>(slots_[info.bytes], 0) + alignment - 1) / alignment * alignment;
   }
 
   // Addresses for more than is needed now: memory is there once it is written, and a larger run then pays for the
@@ -202,8 +199,8 @@ class Context::Machine {
     switch (i.op) {
       case Opcode::sizes:
         for (uint32_t s = i.a; s < i.b; ++s) {
-          const SizeStep& step_ = program_.steps[s];
-          slots_[step_.to] = step(step_, slots_[step_.a], slots_[step_.b]);
+          const SizeStep& step = program_.steps[s];
+          slots_[step.to] = result_of(step, slots_[step.a], slots_[step.b]);
         }
         break;
       case Opcode::check:
@@ -242,7 +239,176 @@ class Context::Machine {
       case Opcode::release:
         values_[i.a] = {};
         break;
+      default:
+        execute_control(i);
     }
+  }
+
+  void execute_control(const Instruction& i) {
+    switch (i.op) {
+      case Opcode::fail:
+        fail_check(program_.checks[i.a]);
+      case Opcode::trip:
+        check_limits(slots_[i.a]);
+        break;
+      case Opcode::move:
+        move(i.a, i.b);
+        break;
+      case Opcode::take:
+        take(i.a, i.b);
+        break;
+      case Opcode::alternate: {
+        Value& value = values_[i.a];
+        int64_t distance = place_bytes(program_.registers[i.a]);
+        value.data += value.is_second ? -distance : distance;
+        value.is_second = !value.is_second;
+        break;
+      }
+      case Opcode::scalar:
+        *reinterpret_cast<int64_t*>(data_of(i.a)) = slots_[i.b];
+        break;
+      case Opcode::copy_slice:
+        copy_slice(program_.slice_copies[i.a]);
+        break;
+      case Opcode::item:
+        item(program_.items[i.a]);
+        break;
+      case Opcode::insert:
+        insert(program_.insertions[i.a]);
+        break;
+      case Opcode::length:
+        slots_[i.a] = static_cast<int64_t>(values_[i.b].host.sequence().size());
+        break;
+      case Opcode::grow:
+        growing_[i.a].begin();
+        break;
+      case Opcode::append:
+        append(i.a);
+        break;
+      case Opcode::collect:
+        collect(i.a);
+        break;
+      default:
+        break;
+    }
+  }
+
+  void check_limits(int64_t trips) {
+    const Limits& limits = executable_->limits;
+    if (trips >= limits.loop_trips) fail("the loop has run {} trips, which is the limit", limits.loop_trips);
+    check_time();
+  }
+
+  void check_time() {
+    const Limits& limits = executable_->limits;
+    if (limits.seconds <= 0) return;
+    std::chrono::duration<double> used = std::chrono::steady_clock::now() - begin_;
+    if (used.count() > limits.seconds) fail("the run has taken {} seconds, which is the limit", limits.seconds);
+  }
+
+  void move(Register to, Register from) {
+    const RegisterInfo& info = program_.registers[to];
+    if (info.storage == Storage::heap) {
+      HostValue value = share(from);
+      check_type(info, value);
+      Storage storage = program_.registers[base(from)].storage;
+      bool may_be_attached = storage == Storage::arena || storage == Storage::state;
+      set_host(to, may_be_attached ? detached(std::move(value)) : std::move(value));
+    } else if (info.storage == Storage::state) {
+      std::byte* data = data_of(from);
+      values_[to].host = values_[base(from)].host;
+      values_[to].data = data;
+    } else {
+      copy_bytes(data_of(from), element_count(dims_of(to)) * static_cast<int64_t>(element_size(info.dtype)),
+                 data_of(to));
+    }
+  }
+
+  static void copy_bytes(const std::byte* from, int64_t bytes, std::byte* to) {
+    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+
+  void copy_slice(const program::SliceCopy& c) {
+    const std::byte* from = data_of(c.from) + slots_[c.from_offset];
+    std::byte* to = data_of(c.to) + slots_[c.to_offset];
+    for (int64_t row = 0; row < slots_[c.rows]; ++row)
+      copy_bytes(from + row * slots_[c.from_stride], slots_[c.row_bytes], to + row * slots_[c.to_stride]);
+  }
+
+  void take(Register to, Register from) {
+    const RegisterInfo& info = program_.registers[to];
+    check_type(info, values_[from].host);
+    bool is_own = values_[from].is_own;
+    set_host(to, std::move(values_[from].host));
+    values_[from] = {};
+    values_[to].is_own = is_own;
+  }
+
+  void check_type(const RegisterInfo& info, const HostValue& value) const {
+    if (!info.is_tensor) return;
+    if (value.tensor().dims().size() != info.dims.size() || value.tensor().dtype() != info.dtype)
+      fail("'{}' must be {} of rank {}, but is {}", info.name, name(info.dtype), info.dims.size(), value.describe());
+  }
+
+  // A position in a sequence: counted from the end if negative.
+  static size_t position(int64_t index, size_t size, size_t last, const std::string& node) {
+    auto count = static_cast<int64_t>(size);
+    if (index < -count || index > static_cast<int64_t>(last))
+      fail("position {} is outside a sequence of {} items, in {}", index, count, node);
+    return static_cast<size_t>(index < 0 ? index + count : index);
+  }
+
+  void item(const program::Item& i) {
+    const std::vector<HostValue>& items = values_[i.sequence].host.sequence();
+    if (items.empty()) fail("the sequence is empty, in {}", i.node);
+    HostValue found = items[position(slots_[i.index], items.size(), items.size() - 1, i.node)];
+    check_type(program_.registers[i.to], found);
+    set_host(i.to, std::move(found));
+  }
+
+  void insert(const program::Insertion& i) {
+    const std::vector<HostValue>& items = values_[i.sequence].host.sequence();
+    size_t at = i.index ? position(slots_[*i.index], items.size(), items.size(), i.node) : items.size();
+    if (static_cast<int64_t>(items.size()) >= executable_->limits.sequence_items)
+      fail("the sequence would have {} items, which is over the limit, in {}", items.size() + 1, i.node);
+    HostValue item = detached(share(i.item));
+    auto place = static_cast<std::ptrdiff_t>(at);
+    if (i.takes && values_[i.sequence].is_own) {
+      // Made below and never handed out.
+      auto& own = const_cast<std::vector<HostValue>&>(items);
+      own.insert(own.begin() + place, std::move(item));
+      HostValue sequence = std::move(values_[i.sequence].host);
+      values_[i.sequence] = {};
+      values_[i.to].host = std::move(sequence);
+    } else {
+      Sequence longer;
+      longer.items.reserve(items.size() + 1);
+      longer.items.assign(items.begin(), items.end());
+      longer.items.insert(longer.items.begin() + place, std::move(item));
+      values_[i.to].host = std::move(longer);
+    }
+    values_[i.to].is_own = true;
+  }
+
+  void append(uint32_t index) {
+    const program::Growth& growth = program_.growths[index];
+    Growing& growing = growing_[index];
+    if (growth.stacks)
+      return growing.append(program_.registers[growth.from].dtype, dims_of(growth.from), data_of(growth.from),
+                            buffers_);
+    if (growing.item_count() >= executable_->limits.sequence_items)
+      fail("a sequence of more than {} items, which is the limit", executable_->limits.sequence_items);
+    growing.append(detached(share(growth.from)));
+  }
+
+  void collect(uint32_t index) {
+    const program::Growth& growth = program_.growths[index];
+    Growing& growing = growing_[index];
+    if (!growth.stacks) return set_host(growth.to, growing.take_items());
+    if (growing.count() > 0) return set_host(growth.to, growing.take_stacked(growth.reversed, buffers_));
+    Dims dims;
+    for (program::Slot slot : growth.empty) dims.push_back(slots_[slot]);
+    set_host(growth.to, Tensor(program_.registers[growth.from].dtype, std::move(dims)));
   }
 
   void execute_recorded(const Instruction& i) {
@@ -261,8 +427,11 @@ class Context::Machine {
   void check(const program::Check& c) {
     int64_t a = slots_[c.a];
     int64_t b = slots_[c.b];
-    if (c.equal ? a == b : a <= b) return;
-    fail("{}", fmt::format(fmt::runtime(c.text), fmt::arg("a", a), fmt::arg("b", b)));
+    if (c.equal ? a != b : a > b) fail_check(c);
+  }
+
+  [[noreturn]] void fail_check(const program::Check& c) const {
+    fail("{}", fmt::format(fmt::runtime(c.text), fmt::arg("a", slots_[c.a]), fmt::arg("b", slots_[c.b])));
   }
 
   void check_indices(const program::IndexCheck& c) {
@@ -281,7 +450,13 @@ class Context::Machine {
 
   std::byte* data_of(Register r) const {
     const RegisterInfo& info = program_.registers[r];
-    return info.storage == Storage::view ? data_of(info.viewed) : values_[r].data;
+    if (info.storage != Storage::view) return values_[r].data;
+    return info.offset ? data_of(info.viewed) + slots_[*info.offset] : data_of(info.viewed);
+  }
+
+  Register base(Register r) const {
+    while (program_.registers[r].storage == Storage::view) r = program_.registers[r].viewed;
+    return r;
   }
 
   Dims dims_of(Register r) const {
@@ -327,7 +502,13 @@ class Context::Machine {
     executable_->interpreter(l.kernel, checked, {arguments.sizes, l.sizes.size()}, ranges);
   }
 
-  float* floats(Register r) const { return r == no_register ? nullptr : reinterpret_cast<float*>(data_of(r)); }
+  // Null stands for what is not there, to library kernels: a tensor without elements is somewhere, too.
+  float* floats(Register r) const {
+    if (r == no_register) return nullptr;
+    static float nowhere[16];
+    auto* at = reinterpret_cast<float*>(data_of(r));
+    return at != nullptr ? at : nowhere;
+  }
 
   kernels::Finish finish(const program::Finish& f) const {
     return {.addend = floats(f.addend), .low = f.low, .high = f.high};
@@ -503,26 +684,45 @@ class Context::Machine {
   HostValue host_value(Register r) const {
     if (r == no_register) return {};
     const RegisterInfo& info = program_.registers[r];
-    if (!values_[r].host.is_absent()) return values_[r].host;
-    if (!info.is_tensor) return {};
-    if (info.storage == Storage::view) {
-      HostValue viewed = host_value(info.viewed);
-      return viewed.tensor().reshaped(dims_of(r));
+    bool points_elsewhere = info.storage == Storage::state || (info.storage == Storage::view && info.offset);
+    if (!points_elsewhere) {
+      if (!values_[r].host.is_absent()) return values_[r].host;
+      if (!info.is_tensor) return {};
+      if (info.storage == Storage::view) return host_value(info.viewed).tensor().reshaped(dims_of(r));
+      return Tensor::view(info.dtype, dims_of(r), data_of(r), nullptr);
     }
-    return Tensor::view(info.dtype, dims_of(r), data_of(r), nullptr);
+    HostValue owner = info.storage == Storage::state ? values_[r].host : host_value(info.viewed);
+    return Tensor::view(info.dtype, dims_of(r), data_of(r), std::make_shared<const HostValue>(std::move(owner)));
+  }
+
+  // The same for others, who may keep it.
+  HostValue share(Register r) {
+    if (r != no_register) values_[r].is_own = false;
+    return host_value(r);
+  }
+
+  // Whether it points into the arena, which the next kernel may overwrite.
+  bool is_attached(const HostValue& value) const {
+    if (value.is_sequence())
+      return std::ranges::any_of(value.sequence(), [&](const HostValue& item) { return is_attached(item); });
+    if (value.is_optional()) return value.optional().value && is_attached(*value.optional().value);
+    if (!value.is_tensor()) return false;
+    const std::byte* at = value.tensor().bytes();
+    return at >= arena_.get() && at < arena_.get() + arena_bytes_;
   }
 
   // A host value that does not point into the arena or at a caller's memory.
   HostValue detached(HostValue value) {
     if (value.is_tensor()) {
+      if (!is_attached(value)) return value;
       const Tensor& tensor = value.tensor();
       const std::byte* at = tensor.bytes();
-      if (at < arena_.get() || at >= arena_.get() + arena_bytes_) return value;
       Tensor copy = buffers_.tensor(tensor.dtype(), tensor.dims());
       std::copy(at, at + tensor.byte_size(), copy.mutable_bytes());
       return copy;
     }
-    if (value.is_sequence()) {
+    if (value.is_sequence() &&
+        std::ranges::any_of(value.sequence(), [&](const HostValue& v) { return is_attached(v); })) {
       Sequence items;
       for (const HostValue& item : value.sequence()) items.items.push_back(detached(item));
       return items;
@@ -535,22 +735,31 @@ class Context::Machine {
   void host(uint32_t index) {
     const program::HostCall& call = program_.host_calls[index];
     std::vector<HostValue> operands;
-    for (Register r : call.operands) operands.push_back(host_value(r));
+    for (Register r : call.operands) operands.push_back(share(r));
     std::vector<std::pair<std::string_view, int64_t>> symbols;
     for (const auto& [name, slot] : call.symbols) symbols.emplace_back(name, slots_[slot]);
     ++statistics_.host_calls;
-    std::vector<HostValue> results = executable_->host_functions[index]({.operands = operands, .symbols = symbols});
+    check_time();
+    std::vector<HostValue> results =
+        executable_->host_functions[index]({.operands = operands, .symbols = symbols, .times = host_calls_[index]++});
     for (size_t i = 0; i < call.results.size() && i < results.size(); ++i)
       if (call.results[i] != no_register) set_host(call.results[i], detached(std::move(results[i])));
   }
 
   void bind(const program::Bind& b) {
+    if (const bool* condition = single_condition(b)) {
+      slots_[b.elements[0].second] = *condition ? 1 : 0;
+      return;
+    }
     HostValue value = host_value(b.value);
     if (!value.is_tensor()) return;
     const Tensor& tensor = value.tensor();
     for (auto [axis, slot] : b.dims)
       if (axis < tensor.dims().size()) slots_[slot] = tensor.dims()[axis];
     if (b.elements.empty() && b.negative.empty()) return;
+    const RegisterInfo& info = program_.registers[b.value];
+    if (!info.is_tensor && tensor.count() != 1)
+      fail("'{}' must have one element, but is {}", info.name, value.describe());
     std::vector<int64_t> elements = widen<int64_t>(tensor);
     for (auto [i, slot] : b.elements)
       if (i < elements.size()) slots_[slot] = std::max<int64_t>(elements[i], 0);
@@ -558,6 +767,15 @@ class Context::Machine {
     constexpr int64_t least = -std::numeric_limits<int64_t>::max();
     for (auto [i, slot] : b.negative)
       if (i < elements.size()) slots_[slot] = elements[i] < 0 ? -std::max(elements[i], least) : 0;
+  }
+
+  // Conditions are read in every trip.
+  const bool* single_condition(const program::Bind& b) const {
+    const RegisterInfo& info = program_.registers[b.value];
+    if (!info.is_tensor || info.dtype != DType::boolean || !b.dims.empty() || b.elements.size() != 1 ||
+        b.elements[0].first != 0 || !b.negative.empty() || element_count(dims_of(b.value)) != 1)
+      return nullptr;
+    return reinterpret_cast<const bool*>(data_of(b.value));
   }
 
   struct Plan {
@@ -571,7 +789,10 @@ class Context::Machine {
   std::vector<Value> values_;
   std::vector<Register> planned_;
   std::vector<Register> owning_;  // those that hold a value of the run, which must not outlive it
-  std::list<Plan> plans_;         // the latest first
+  std::vector<Growing> growing_;
+  std::vector<uint64_t> host_calls_;  // how often each was made in this run
+  std::chrono::steady_clock::time_point begin_;
+  std::list<Plan> plans_;  // the latest first
   std::unique_ptr<std::byte, FreeMemory> arena_;
   int64_t arena_bytes_ = 0;
   Buffers buffers_;

@@ -17,6 +17,7 @@ using program::KernelFunction;
 struct HostArguments {
   std::span<const HostValue> operands;
   std::span<const std::pair<std::string_view, int64_t>> symbols;
+  uint64_t times = 0;  // that it was called before in this run
 };
 using HostFunction = std::function<std::vector<HostValue>(const HostArguments&)>;
 
@@ -28,6 +29,13 @@ struct CheckedBuffer {
 using KernelInterpreter = std::function<void(uint32_t kernel, std::span<const CheckedBuffer> buffers,
                                              std::span<const int64_t> sizes, std::span<const int64_t> ranges)>;
 
+// What a run may use at most; reaching one is a user error, after which the context is as usable as before.
+struct Limits {
+  int64_t loop_trips = int64_t{1} << 40;  // of one loop
+  int64_t sequence_items = int64_t{1} << 30;
+  double seconds = 0;  // 0: no limit; looked at between the trips of loops and at host calls
+};
+
 // A program with its code: what is needed to run it.
 struct Executable {
   program::Program program;
@@ -35,6 +43,7 @@ struct Executable {
   KernelInterpreter interpreter;  // if set, used instead of the kernels
   std::vector<HostFunction> host_functions;
   std::shared_ptr<const void> code;  // keeps the kernels in memory
+  Limits limits = {};
 };
 
 // A plan of the arena is kept for each of the last sets of sizes.

@@ -40,9 +40,16 @@ struct Entry {
   int64_t rank() const { return tensor().rank(); }
 };
 
+// Nodes that were taken out of a region, with the values they gave.
+struct Taken {
+  std::vector<std::unique_ptr<ir::Node>> nodes;
+  std::vector<Entry> values;
+};
+
 class Generator {
  public:
-  Generator(uint64_t seed, int nodes) : random_(seed), budget_(nodes), module_(std::make_unique<ir::Module>()) {
+  Generator(uint64_t seed, int nodes, Mix mix)
+      : random_(seed), budget_(nodes), mix_(mix), module_(std::make_unique<ir::Module>()) {
     main_ = &module_->add_function("main");
     region_ = &main_->body;
   }
@@ -205,6 +212,7 @@ class Generator {
 
   void step(int depth) {
     --budget_;  // so that failing attempts end, too
+    if (mix_ == Mix::regions && step_of_regions(depth)) return;
     int64_t kind = pick(random_, 100);
     if (kind < 30)
       shape_arithmetic();
@@ -447,13 +455,228 @@ class Generator {
     }
   }
 
+  // --- mostly regions ---
+
+  // Whether it was one of these.
+  bool step_of_regions(int depth) {
+    constexpr int deepest = 4;
+    int64_t kind = pick(random_, 100);
+    if (kind < 14)
+      sequences();
+    else if (kind < 20)
+      conditions();
+    else if (depth < deepest && kind < 34)
+      branch(depth);
+    else if (depth < deepest && kind < 48)
+      counted_loop(depth);
+    else if (depth < deepest && kind < 54)
+      scan_of_axes(depth);
+    else if (depth < deepest && kind < 58)
+      map(depth);
+    else
+      return false;
+    return true;
+  }
+
+  const Entry* sequence() {
+    std::vector<const Entry*> found;
+    for (const Entry& e : pool_)
+      if (e.actual.is_sequence() && e.actual.sequence().size() < 20) found.push_back(&e);
+    if (found.empty()) return nullptr;
+    return found[static_cast<size_t>(pick(random_, static_cast<int64_t>(found.size())))];
+  }
+
+  // Items of different shapes.
+  void sequences() {
+    const Entry* q = sequence();
+    const Entry* x = real();
+    const Entry* position = scalar();
+    Value* last = constant(Tensor::scalar_i64(-1));
+    switch (q == nullptr ? pick(random_, 2) : pick(random_, 8)) {
+      case 0:
+        add("sequence_empty", {});
+        break;
+      case 1:
+        if (const Entry* y = real(); x && y) add("sequence_construct", {x->value, y->value});
+        break;
+      case 2:
+      case 3:
+        if (x) add("sequence_insert", {q->value, x->value});
+        break;
+      case 4:
+        if (x) add("sequence_insert", {q->value, x->value, position ? position->value : last});
+        break;
+      case 5:
+        add("sequence_at", {q->value, position && chance(random_, 50) ? position->value : last});
+        break;
+      case 6:
+        add("sequence_length", {q->value});
+        break;
+      default:
+        add("sequence_erase", {q->value});
+    }
+  }
+
+  void conditions() {
+    static constexpr std::string_view ops[] = {"less", "greater", "equal"};
+    if (const Entry* a = scalar())
+      add(ops[pick(random_, 3)], {a->value, constant(Tensor::scalar_i64(pick(random_, 4)))});
+  }
+
+  // A value that a body may yield for a state: of its own, another state, or one from outside.
+  const Entry* next_of(const Taken& taken, const Entry& state) {
+    auto fits = [&](const Entry& e) {
+      if (!state.actual.is_tensor()) return e.actual.is_sequence();
+      return e.actual.is_tensor() && e.dtype() == state.dtype();
+    };
+    std::vector<const Entry*> found;
+    for (const Entry& e : taken.values)
+      if (fits(e)) found.push_back(&e);
+    if (!found.empty() && chance(random_, 80))
+      return found[static_cast<size_t>(pick(random_, static_cast<int64_t>(found.size())))];
+    for (const Entry& e : pool_)
+      if (fits(e)) found.push_back(&e);
+    return found.empty() ? nullptr : found[static_cast<size_t>(pick(random_, static_cast<int64_t>(found.size())))];
+  }
+
+  // Values from outside by which a body was made, as its parameters.
+  static void use_parameters(ir::Region& region, const std::map<const Value*, Value*>& parameters) {
+    auto swap = [&](Value*& use) {
+      if (auto at = parameters.find(use); at != parameters.end()) use = at->second;
+    };
+    for (auto& node : region.nodes) {
+      for (Value*& v : node->operands) swap(v);
+      for (auto& inner : node->regions) use_parameters(*inner, parameters);
+    }
+    for (Value*& v : region.yields) swap(v);
+  }
+
+  std::vector<Entry> some_states() {
+    std::vector<Entry> states;
+    for (int64_t i = pick(random_, 3); i >= 0; --i)
+      if (const Entry* e = real()) states.push_back(*e);
+    if (const Entry* e = scalar(); e && chance(random_, 50)) states.push_back(*e);
+    if (const Entry* e = sequence(); e && chance(random_, 50)) states.push_back(*e);
+    return states;
+  }
+
+  // By a number of trips, by a condition, by both.
+  void counted_loop(int depth) {
+    std::vector<Entry> states = some_states();
+    const Entry* limit = any([](const Entry& e) { return e.dtype() == DType::i64 && e.rank() == 0; });
+    Value* trips = nullptr;
+    if (limit != nullptr && chance(random_, 50)) trips = limit->value;
+    if (trips == nullptr && chance(random_, 80)) trips = constant(Tensor::scalar_i64(pick(random_, 5)));
+    const Entry* first = any([](const Entry& e) { return e.dtype() == DType::boolean && e.tensor().count() == 1; });
+    Value* condition = first != nullptr && chance(random_, 40) ? first->value : nullptr;
+    Value* number = limit != nullptr ? limit->value : nullptr;
+    Taken taken = take(depth);
+    auto body = std::make_unique<ir::Region>();
+    std::map<const Value*, Value*> parameters;
+    Value* index = body->add_parameter("i", Type::tensor(DType::i64, ir::SymDims{}));
+    if (number != nullptr) parameters[number] = index;
+    Value* go_on = body->add_parameter("go", Type::tensor(DType::boolean, ir::SymDims{}));
+    std::vector<Value*> operands{trips, condition};
+    for (const Entry& e : states) {
+      Value* parameter = body->add_parameter("s", Type{});
+      parameters[e.value] = parameter;
+      operands.push_back(e.value);
+    }
+    body->nodes = std::move(taken.nodes);
+    body->yields.push_back(chance(random_, 50) ? leaving_after(*body, index) : go_on);
+    for (const Entry& e : taken.values)
+      if (e.actual.is_tensor() && e.dtype() == DType::boolean && e.tensor().count() == 1 && chance(random_, 30))
+        body->yields[0] = e.value;
+    for (const Entry& e : states) {
+      const Entry* next = next_of(taken, e);
+      if (next == nullptr) return;
+      body->yields.push_back(next->value);
+    }
+    size_t outputs = 0;
+    for (int64_t i = pick(random_, 3); i > 0; --i)
+      if (const Entry* e = yield_of(taken, chance(random_, 70) ? DType::f32 : DType::i64)) {
+        body->yields.push_back(e->value);
+        ++outputs;
+      }
+    use_parameters(*body, parameters);
+    add_loop("loop", std::move(operands), {}, states.size() + outputs, std::move(body));
+  }
+
+  void add_loop(std::string_view op, std::vector<Value*> operands, ir::Attributes attrs, size_t results,
+                std::unique_ptr<ir::Region> body) {
+    std::vector<std::unique_ptr<ir::Region>> regions;
+    regions.push_back(std::move(body));
+    add(op, std::move(operands), std::move(attrs), results, std::move(regions));
+  }
+
+  // A condition that ends the loop after a few trips, added to its body.
+  Value* leaving_after(ir::Region& body, Value* index) {
+    auto node = std::make_unique<ir::Node>();
+    node->op = ops::op_set().find("less");
+    node->operands = {index, constant(Tensor::scalar_i64(pick(random_, 4)))};
+    node->source = fmt::format("leave_{}", ++names_);
+    Value* out = node->add_result(fmt::format("v{}_0", names_));
+    body.nodes.push_back(std::move(node));
+    return out;
+  }
+
+  void scan_of_axes(int depth) {
+    std::vector<Entry> states = some_states();
+    std::erase_if(states, [](const Entry& e) { return !e.actual.is_tensor(); });
+    const Entry* input = real(1);
+    if (input == nullptr) return;
+    Entry whole = *input;
+    int64_t axis = pick(random_, whole.rank());
+    Taken taken = take(depth);
+    auto body = std::make_unique<ir::Region>();
+    std::map<const Value*, Value*> parameters;
+    std::vector<Value*> operands;
+    for (const Entry& e : states) {
+      parameters[e.value] = body->add_parameter("s", Type{});
+      operands.push_back(e.value);
+    }
+    parameters[whole.value] = body->add_parameter("x", Type{});
+    operands.push_back(whole.value);
+    body->nodes = std::move(taken.nodes);
+    for (const Entry& e : states) {
+      const Entry* next = next_of(taken, e);
+      if (next == nullptr) return;
+      body->yields.push_back(next->value);
+    }
+    const Entry* output = yield_of(taken, DType::f32);
+    if (output == nullptr) return;
+    body->yields.push_back(output->value);
+    ir::Attributes attrs = attr("num_scan_inputs", int64_t{1});
+    attrs.set("scan_input_axes", std::vector<int64_t>{chance(random_, 30) ? axis - whole.rank() : axis});
+    attrs.set("scan_input_directions", std::vector<int64_t>{pick(random_, 2)});
+    attrs.set("scan_output_axes", std::vector<int64_t>{pick(random_, output->rank() + 1)});
+    attrs.set("scan_output_directions", std::vector<int64_t>{pick(random_, 2)});
+    use_parameters(*body, parameters);
+    add_loop("scan", std::move(operands), std::move(attrs), states.size() + 1, std::move(body));
+  }
+
+  void map(int depth) {
+    const Entry* q = sequence();
+    const Entry* x = real();
+    if (q == nullptr || x == nullptr) return;
+    Entry items = *q;
+    Entry other = *x;
+    Taken taken = take(depth);
+    const Entry* output = yield_of(taken, DType::f32);
+    if (output == nullptr) return;
+    auto body = std::make_unique<ir::Region>();
+    std::map<const Value*, Value*> parameters;
+    parameters[other.value] = body->add_parameter("x", Type{});
+    body->add_parameter("y", Type{});
+    body->yields = {output->value};
+    body->nodes = std::move(taken.nodes);
+    use_parameters(*body, parameters);
+    add_loop("sequence_map", {items.value, other.value}, {}, 1, std::move(body));
+  }
+
   // --- regions: nodes are made outside, where they run, and moved in ---
 
   // Makes a few nodes and takes them out of the current region, with the values they gave.
-  struct Taken {
-    std::vector<std::unique_ptr<ir::Node>> nodes;
-    std::vector<Entry> values;
-  };
   Taken take(int depth) {
     size_t first_node = region_->nodes.size();
     size_t first_value = pool_.size();
@@ -550,6 +773,7 @@ class Generator {
 
   Random random_;
   int budget_;
+  Mix mix_;
   std::unique_ptr<ir::Module> module_;
   ir::Function* main_;
   ir::Region* region_;
@@ -560,7 +784,7 @@ class Generator {
 
 }  // namespace
 
-RandomProgram random_program(uint64_t seed, int nodes) { return Generator(seed, nodes).run(); }
+RandomProgram random_program(uint64_t seed, int nodes, Mix mix) { return Generator(seed, nodes, mix).run(); }
 
 std::vector<HostValue> random_inputs(const ir::Module& module, Random& random) {
   std::map<std::string, int64_t, std::less<>> symbols;

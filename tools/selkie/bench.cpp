@@ -13,6 +13,7 @@
 #include "dims_option.h"
 #include "inputs.h"
 #include "kernels/roofs.h"
+#include "limit_options.h"
 #include "progress.h"
 
 namespace selkie::cli {
@@ -29,6 +30,7 @@ struct Options {
   int threads = 0;
   double seconds = 1;
   uint64_t seed = 0;
+  ir::RunLimits limits;
   CompileOptions compile;
   std::string profile;
   bool json = false;
@@ -158,7 +160,9 @@ void record(CpuRun& model, const std::vector<std::vector<HostValue>>& inputs, co
 }
 
 int bench(const Options& options) {
-  CpuModel loaded = load_cpu_model(options.model, driver_options(options.compile), options.dims);
+  driver::Options how = driver_options(options.compile);
+  how.host.limits = options.limits;
+  CpuModel loaded = load_cpu_model(options.model, how, options.dims);
   CpuRun model(std::move(loaded.built), options.threads);
   Sweep sweep = options.sweep.empty() ? Sweep{.name = {}, .sizes = {0}} : parse_sweep(options.sweep);
   std::vector<std::vector<HostValue>> inputs;
@@ -221,6 +225,7 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--seconds", options->seconds, "Seconds per shape, without --repeat")->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs")->capture_default_str();
   add_compile_options(*command, options->compile);
+  add_limit_options(*command, options->limits);
   command->add_option("--profile", options->profile,
                       "Write what each kernel took to this file (Chrome trace events), and a table to standard error");
   command->add_flag("--json", options->json, "Machine-readable output");

@@ -15,6 +15,7 @@
 #include "inputs.h"
 #include "interp/bind.h"
 #include "interp/interp.h"
+#include "limit_options.h"
 #include "onnx/tensors.h"
 #include "program/file.h"
 
@@ -30,7 +31,7 @@ struct Options {
   uint64_t seed = 0;
   int threads = 0;
   int64_t memory_limit = 0;
-  int64_t trip_limit = ir::RunLimits{}.loop_trips;
+  ir::RunLimits limits;
   bool path = false;
   bool facts = false;
   CompileOptions compile;
@@ -136,10 +137,8 @@ Outcome run_compiled(CpuModel model, std::vector<HostValue> inputs, int threads)
 
 Outcome run_reference(ir::Module& module, std::vector<HostValue> inputs, const Options& options) {
   Outcome outcome{.how = "reference evaluator"};
-  interp::Options how{.seed = options.seed,
-                      .limits = {.loop_trips = options.trip_limit},
-                      .memory_limit = options.memory_limit,
-                      .path = &outcome.path};
+  interp::Options how{
+      .seed = options.seed, .limits = options.limits, .memory_limit = options.memory_limit, .path = &outcome.path};
   auto start = std::chrono::steady_clock::now();
   if (options.facts) {
     CheckedRun checked(module);
@@ -188,7 +187,7 @@ int run(const Options& options) {
   check_options(options);
   driver::Options how = driver_options(options.compile);
   how.check_kernels = options.target == "cpu-checked";
-  how.host = {.seed = options.seed, .limits = {.loop_trips = options.trip_limit}};
+  how.host = {.seed = options.seed, .limits = options.limits};
   if (program::is_artifact(options.model)) {
     if (options.target == "ref") fail("'{}' is compiled: --target ref needs the model", options.model);
     CpuModel model = load_cpu_model(options.model, how, options.dims);
@@ -227,7 +226,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option(
       "--memory-limit", options->memory_limit,
       "Bytes that tensors may hold together, with --target ref (default: four fifths of the machine's)");
-  command->add_option("--trip-limit", options->trip_limit, "Trips that one loop may run");
+  add_limit_options(*command, options->limits);
   command->add_flag("--path", options->path, "Print which branches and loops ran; with --target ref");
   command->add_flag("--facts", options->facts, "Hold what 'selkie explain' claims against the run; with --target ref");
   add_compile_options(*command, options->compile);

@@ -1,0 +1,267 @@
+// Control flow as instructions. A file tests/cpu/flow/NAME.sk holds a module and, after `// expect:`, its program;
+// SELKIE_UPDATE=1 rewrites expectations. Then what programs do: limits, memory, files.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/convert.h"
+#include "difference.h"
+#include "driver/artifact.h"
+#include "driver/build.h"
+#include "interp/interp.h"
+#include "ir/parse.h"
+#include "ops/registry.h"
+#include "program/verify.h"
+
+namespace selkie::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using program::Opcode;
+constexpr std::string_view marker = "// expect:\n";
+constexpr std::string_view folder = SELKIE_SOURCE_DIR "/tests/cpu/flow";
+
+std::vector<std::string> files() {
+  std::vector<std::string> out;
+  for (const auto& entry : fs::directory_iterator(folder)) out.push_back(entry.path().stem().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::string file_text(const std::string& name) {
+  std::ifstream in(fs::path(folder) / (name + ".sk"));
+  std::stringstream buffer;
+  buffer << in.rdbuf();
+  return buffer.str();
+}
+
+std::string text_of(const std::string& name) {
+  std::string text = file_text(name);
+  return text.substr(0, text.find(marker));
+}
+
+driver::Built build(const std::string& text, const driver::Options& options = {}) {
+  driver::Built built = driver::build(ir::parse(text, ops::op_set(), "test"), options);
+  program::verify(built.executable->program);
+  return built;
+}
+
+class Disassembled : public testing::TestWithParam<std::string> {};
+
+TEST_P(Disassembled, AsExpected) {
+  std::string text = file_text(GetParam());
+  size_t split = std::min(text.find(marker), text.size());
+  std::string actual = program::disassemble(build(text.substr(0, split)).executable->program);
+  if (std::getenv("SELKIE_UPDATE") != nullptr) {
+    std::ofstream(fs::path(folder) / (GetParam() + ".sk")) << text.substr(0, split) << marker << actual;
+    return;
+  }
+  ASSERT_LT(split, text.size()) << "no '// expect:' line";
+  EXPECT_EQ(actual, text.substr(split + marker.size()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Disassembled, testing::ValuesIn(files()), [](const auto& test) { return test.param; });
+
+Tensor f32(Dims dims, std::vector<double> values) { return narrow<double>(values, DType::f32, dims); }
+
+void expect_as_reference(const driver::Built& built, const std::string& text, const std::vector<HostValue>& inputs) {
+  std::vector<HostValue> expected = interp::run(*ir::parse(text, ops::op_set(), "test"), inputs);
+  std::vector<HostValue> actual = runtime::Context(built.executable).run(inputs);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) EXPECT_EQ(difference(actual[i], expected[i]), "") << "output " << i;
+}
+
+std::string error_of(runtime::Context& context, const std::vector<HostValue>& inputs) {
+  try {
+    context.run(inputs);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Flow, NothingRunsOnTheHost) {
+  for (const std::string& name : files()) {
+    if (name == "map") continue;  // the ranks of its items are not known
+    EXPECT_EQ(build(text_of(name)).host_calls, 0u) << name;
+  }
+}
+
+TEST(Flow, AnyNumberOfTrips) {
+  for (const char* name : {"loop", "loop_of_growing_state", "nested"}) {
+    std::string text = text_of(name);
+    driver::Built built = build(text);
+    for (int64_t trips : {-1, 0, 1, 2, 3, 10}) {
+      SCOPED_TRACE(fmt::format("{} {}", name, trips));
+      bool is_matrix = std::string_view(name) == "loop";
+      Tensor x = is_matrix ? f32({1, 4}, {0.5, -1, 2, 0}) : f32({2}, {0.25, -1});
+      expect_as_reference(built, text, {x, Tensor::scalar_i64(trips)});
+    }
+  }
+}
+
+TEST(Flow, StatesThatSwapPlaces) {
+  std::string text = text_of("loop_of_swapped_states");
+  driver::Built built = build(text);
+  for (int64_t trips : {0, 1, 2, 3, 4, 7})
+    expect_as_reference(built, text, {f32({2}, {0.1, 0.2}), f32({2}, {-0.3, 0.4}), Tensor::scalar_i64(trips)});
+}
+
+TEST(Flow, SlicesOfAllAxes) {
+  std::string text = text_of("scan");
+  driver::Built built = build(text);
+  for (int64_t steps : {0, 1, 3}) {
+    std::vector<double> x(static_cast<size_t>(2 * steps));
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i) / 4 - 1;
+    expect_as_reference(built, text, {f32({2}, {1, 2}), f32({steps, 2}, x), f32({2, steps}, x)});
+  }
+}
+
+TEST(Flow, ItemsOfDifferentShapes) {
+  std::string text = text_of("map");
+  Sequence items{{f32({2}, {1, 2}), f32({0}, {}), f32({1}, {3})}};
+  expect_as_reference(build(text), text, {items, f32({}, {10})});
+  expect_as_reference(build(text), text, {Sequence{}, f32({}, {10})});
+}
+
+TEST(Flow, ConditionIsOneElement) {
+  std::string text =
+      "func @main(%c: bool[N], %x: f32[2]) -> (y: ?) { %y = if(%c) then() { yield %x } else() { %n = "
+      "neg(%x) yield %n } return %y }";
+  driver::Built built = build(text);
+  runtime::Context context(built.executable);
+  Tensor x = f32({2}, {1, 2});
+  auto conditions = [](std::vector<int64_t> values) {
+    Dims dims{static_cast<int64_t>(values.size())};
+    return narrow<int64_t>(values, DType::boolean, dims);
+  };
+  EXPECT_EQ(difference(context.run(std::vector<HostValue>{conditions({0}), x})[0], f32({2}, {-1, -2})), "");
+  EXPECT_NE(error_of(context, {conditions({1, 0}), x}).find("one element"), std::string::npos);
+  EXPECT_EQ(difference(context.run(std::vector<HostValue>{conditions({1}), x})[0], x), "");
+}
+
+TEST(Flow, LimitsLeaveTheContextUsable) {
+  std::string text = text_of("loop_of_unknown_trips");
+  driver::Built built = build(text, {.host = {.limits = {.loop_trips = 10}}});
+  runtime::Context context(built.executable);
+  std::vector<HostValue> fine{f32({2}, {50, 1})};
+  std::vector<HostValue> forever{f32({2}, {-1, 0})};
+  std::vector<HostValue> expected = context.run(fine);
+  EXPECT_NE(error_of(context, forever).find("the loop has run 10 trips, which is the limit"), std::string::npos);
+  std::vector<HostValue> again = context.run(fine);
+  for (size_t i = 0; i < again.size(); ++i) EXPECT_EQ(difference(again[i], expected[i]), "");
+}
+
+TEST(Flow, TimeIsLimited) {
+  driver::Built built = build(text_of("loop_of_unknown_trips"), {.host = {.limits = {.seconds = 0.01}}});
+  runtime::Context context(built.executable);
+  EXPECT_NE(error_of(context, {f32({2}, {-1, 0})}).find("0.01 seconds, which is the limit"), std::string::npos);
+  EXPECT_EQ(context.run(std::vector<HostValue>{f32({2}, {50, 1})}).size(), 2u);
+}
+
+// Both arms are never needed at once.
+TEST(Flow, ArmsShareMemory) {
+  auto arm = [](std::string_view name) {
+    return fmt::format(
+        "%{0}1 = softmax(%x) %{0}2 = transpose(%{0}1) %{0}3 = softmax(%{0}2) %{0}4 = transpose(%{0}3) "
+        "%{0}5 = softmax(%{0}4) %{0}6 = reduce_sum(%{0}5) {{keepdims = 0}} yield %{0}6",
+        name);
+  };
+  auto bytes = [&](std::string_view other) {
+    driver::Built built = build(fmt::format(
+        "func @main(%x: f32[64, 64], %c: bool[]) -> (y: ?) {{ %s = if(%c) then() {{ {} }} else() {{ {} }} %y = neg(%s) "
+        "return %y }}",
+        arm("a"), other));
+    runtime::Context context(built.executable);
+    context.run(std::vector<HostValue>{Tensor(DType::f32, {64, 64}), Tensor::scalar_bool(true)});
+    return context.statistics().arena_bytes;
+  };
+  constexpr int64_t scalars = 256;
+  EXPECT_LE(bytes(arm("b")), bytes("%z = reduce_sum(%x) {keepdims = 0} yield %z") + scalars);
+}
+
+// What only some trips need is not kept from one to the next.
+TEST(Flow, LoopsKeepTwoPlacesPerState) {
+  driver::Built built = build(text_of("loop"));
+  runtime::Context context(built.executable);
+  std::vector<double> zeros(4096 * 4);
+  context.run(std::vector<HostValue>{f32({4096, 4}, zeros), Tensor::scalar_i64(5)});
+  EXPECT_LE(context.statistics().arena_bytes, 2 * 4096 * 4 * 4 + 256);
+}
+
+// Operators inside regions travel with the file.
+TEST(Flow, HostNodesInsideRegionsAreSaved) {
+  std::string text =
+      "func @main(%x: f32[N], %m: i64[], %c: bool[]) -> (y: ?) { %y = loop(%m, _, %x) body(%i: i64[], %g: bool[], %s: "
+      "?) "
+      "{ %t = if(%c) then() { %u, %p, %q, %r = unique(%s) yield %u } else() { %v = concat(%s, %x) {axis = 0} yield %v "
+      "} "
+      "yield %g, %t } return %y }";
+  driver::Built built = build(text);
+  EXPECT_EQ(built.host_calls, 1u);
+  std::string path = testing::TempDir() + "flow_test.selkie";
+  driver::save(built, path);
+  driver::Built loaded = driver::load(path, {});
+  for (bool condition : {false, true}) {
+    std::vector<HostValue> inputs{f32({3}, {3, 1, 3}), Tensor::scalar_i64(3), Tensor::scalar_bool(condition)};
+    expect_as_reference(built, text, inputs);
+    expect_as_reference(loaded, text, inputs);
+  }
+}
+
+// Functions are compiled where they are called, unless they may come to call themselves: those run on the host.
+TEST(Flow, CallsAreCompiledButRecursionIsNot) {
+  std::string plain =
+      "const @one: f32[] = {1} func @more(%a: f32[N]) -> (?) { %b = add(%a, @one) return %b } func @main(%x: f32[N, "
+      "M]) -> "
+      "(y: ?) { %u = call(%x) {callee = @more} %y = call(%u) {callee = @more} return %y }";
+  driver::Built built = build(plain);
+  EXPECT_EQ(built.host_calls, 0u);
+  EXPECT_EQ(built.kernels, 1u);
+  expect_as_reference(built, plain, {f32({1, 2}, {1, 2})});
+  std::string recursive =
+      "const @one: i64[] = {1} const @none: i64[] = {0} func @sum(%n: i64[]) -> (i64[]) { %end = equal(%n, @none) %s = "
+      "if(%end) then() { yield @none } else() { %m = sub(%n, @one) %r = call(%m) {callee = @sum} %t = add(%r, %n) "
+      "yield %t "
+      "} return %s } func @main(%n: i64[]) -> (y: i64[]) { %y = call(%n) {callee = @sum} return %y }";
+  built = build(recursive, {.host = {.limits = {.call_depth = 20}}});
+  EXPECT_EQ(built.host_calls, 1u);
+  expect_as_reference(built, recursive, {Tensor::scalar_i64(10)});
+  runtime::Context context(built.executable);
+  EXPECT_NE(error_of(context, {Tensor::scalar_i64(30)}).find("calls are nested 20 deep, which is the limit"),
+            std::string::npos);
+  EXPECT_EQ(context.run(std::vector<HostValue>{Tensor::scalar_i64(3)}).size(), 1u);
+}
+
+// Sequences that grow are not copied for each item, and have a limit.
+TEST(Flow, SequencesGrowInPlace) {
+  std::string text =
+      "const @last: i64[] = {-1} func @main(%x: f32[N], %m: i64[]) -> (y: ?) { %q = sequence_empty() %r = loop(%m, _, "
+      "%q) body(%i: i64[], %g: bool[], "
+      "%s: ?) { %t = sequence_insert(%s, %x) yield %g, %t } %y = sequence_at(%r, @last) return %y }";
+  driver::Built built = build(text, {.host = {.limits = {.sequence_items = 50}}});
+  ASSERT_EQ(built.executable->program.insertions.size(), 1u);
+  EXPECT_TRUE(built.executable->program.insertions[0].takes);
+  expect_as_reference(built, text, {f32({1}, {2}), Tensor::scalar_i64(50)});
+  runtime::Context context(built.executable);
+  EXPECT_NE(error_of(context, {f32({1}, {2}), Tensor::scalar_i64(51)}).find("51 items, which is over the limit"),
+            std::string::npos);
+  EXPECT_EQ(context.run(std::vector<HostValue>{f32({1}, {2}), Tensor::scalar_i64(2)}).size(), 1u);
+}
+
+// Random numbers are others in every trip.
+TEST(Flow, RandomNumbersDifferFromTripToTrip) {
+  driver::Built built = build(
+      "const @three: i64[] = {3} func @main(%x: f32[4]) -> (y: ?) { %y = loop(@three, _) body(%i: "
+      "i64[], %g: bool[]) { %r = random_uniform_like(%x) yield %g, %r } return %y }");
+  Tensor out = runtime::Context(built.executable).run(std::vector<HostValue>{f32({4}, {0, 0, 0, 0})})[0].tensor();
+  std::span<const float> values = out.values<float>();
+  EXPECT_NE(values[0], values[4]);
+  EXPECT_NE(values[4], values[8]);
+}
+
+}  // namespace
+}  // namespace selkie::tests
