@@ -77,12 +77,16 @@ Slot Sizes::compute(const sym::Node* node) {
     case sym::Kind::symbol:
       CHECK(false, "size {} is not known yet", node->name());
       break;
-    case sym::Kind::floordiv:
-      result = apply(SizeStep::Op::divide, compute(node->operands()[0]), compute(node->operands()[1]));
+    case sym::Kind::floordiv: {
+      Slot a = compute(node->operands()[0]);
+      result = apply(SizeStep::Op::divide, a, compute(node->operands()[1]));
       break;
-    case sym::Kind::mod:
-      result = apply(SizeStep::Op::modulo, compute(node->operands()[0]), compute(node->operands()[1]));
+    }
+    case sym::Kind::mod: {
+      Slot a = compute(node->operands()[0]);
+      result = apply(SizeStep::Op::modulo, a, compute(node->operands()[1]));
       break;
+    }
     case sym::Kind::min:
     case sym::Kind::max: {
       auto op = node->kind == sym::Kind::min ? SizeStep::Op::minimum : SizeStep::Op::maximum;

@@ -163,9 +163,17 @@ Expr Context::symbol(std::string_view name) { return Expr(interner_->symbol(name
 size_t Context::size() const { return interner_->size(); }
 
 Expr Context::fresh(std::string_view hint) {
-  std::string name(hint);
-  for (int64_t i = 1; interner_->has_symbol(name); ++i) name = fmt::format("{}_{}", hint, i);
-  return symbol(name);
+  if (!interner_->has_symbol(hint)) return symbol(hint);
+  auto name = [&](int64_t i) { return fmt::format("{}_{}", hint, i); };
+  // Numbers are taken from 1 on, so the first that is free is found by halving: a model asks for many of one name.
+  int64_t taken = 0;
+  int64_t free = 1;
+  for (; interner_->has_symbol(name(free)); free *= 2) taken = free;
+  while (free - taken > 1) {
+    int64_t middle = taken + (free - taken) / 2;
+    (interner_->has_symbol(name(middle)) ? taken : free) = middle;
+  }
+  return symbol(name(free));
 }
 
 Expr operator+(Expr a, Expr b) { return add_scaled(a, b, 1); }
