@@ -22,6 +22,15 @@ std::string describe(const RandomProgram& program, uint64_t seed) {
 
 // One run with claims held against it. A run that entry checks refuse must fail, unless the analysis made a check of
 // its own: what it requires may follow from that.
+// Whether the analysis requires something itself, in a region or in those inside it.
+bool has_own_check(const analysis::Rdp& rdp, const ir::Region& region) {
+  auto is_own = [](const analysis::Check& check) { return !check.why.empty(); };
+  auto is_inside = [&](const auto& node) {
+    return std::ranges::any_of(node->regions, [&](const auto& inner) { return has_own_check(rdp, *inner); });
+  };
+  return std::ranges::any_of(rdp.region(region).checks, is_own) || std::ranges::any_of(region.nodes, is_inside);
+}
+
 void check_run(const RandomProgram& program, const analysis::Rdp& rdp, std::vector<HostValue> inputs, Totals& totals,
                uint64_t seed) {
   std::string refusal;
@@ -46,8 +55,7 @@ void check_run(const RandomProgram& program, const analysis::Rdp& rdp, std::vect
     ++totals.refused;
     return;
   }
-  bool own_check = std::ranges::any_of(rdp.region(program.module->main().body).checks,
-                                       [](const analysis::Check& check) { return !check.why.empty(); });
+  bool own_check = has_own_check(rdp, program.module->main().body);
   if (!refusal.empty() && own_check) ++totals.excused;
   EXPECT_TRUE(refusal.empty() || own_check) << "refused a run that succeeds: " << refusal << "\n"
                                             << describe(program, seed);
