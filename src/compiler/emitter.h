@@ -207,7 +207,8 @@ class Emitter {
   Factor strided(Register r, const Layout& layout, const ir::SymDims& dims, const ir::ProductForm::Matrix& matrix);
   void emit_product(const Node& node, const Value& stored, const std::set<const Node*>& inlined);
   std::optional<Register> packed_factor(const Value& b, const ir::ProductForm& form);
-  // Packs all weights that calls take, on several threads.
+  // pack(weights as the model has them) once all is emitted, on several threads.
+  void add_packing(const ir::Constant& weights, std::function<void(const float*)> pack);
   void pack_all();
   void pack_weights(const ir::Constant& weights, const std::array<sym::Expr, 3>& output, const std::string& name,
                     program::Convolution& call);
@@ -233,8 +234,9 @@ class Emitter {
   const ir::Function& main_;
   codegen::Stitcher stitcher_;
   Compiled out_;
-  Slab packed_;                                  // weights as the library wants them,
-  std::vector<std::function<void()>> packings_;  // once these have run
+  Slab packed_;                                                     // weights as the library wants them,
+  std::vector<std::function<void(std::vector<float>&)>> packings_;  // once these have run
+  size_t packing_room_ = 0;                                         // floats that one of them needs
   Sizes sizes_;
   std::map<const Value*, Register> registers_;
   std::map<std::pair<const Value*, Layout>, Register> copies_;

@@ -2,6 +2,7 @@
 // results while those are in cache.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "base/mapped_file.h"
@@ -50,11 +51,19 @@ WinogradWins winograd_wins(kernels::ConvolutionShape shape, const std::array<std
 }
 
 // Weights that are brought into another form: what holds them as the model's file has them is given back thereafter.
+// Those that lie there as no floats can are copied into `room`.
 class Weights {
  public:
-  explicit Weights(const ir::Constant& constant) : constant_(constant) {
+  Weights(const ir::Constant& constant, std::vector<float>& room) : constant_(constant) {
     if (constant.file) constant.file->expect(constant.raw);
-    tensor_ = constant.tensor();
+    if (is_aligned(constant)) {
+      tensor_ = constant.tensor();
+      data_ = tensor_.data<float>();
+      return;
+    }
+    room.resize(static_cast<size_t>(element_count(constant.dims)));
+    std::memcpy(room.data(), constant.raw.data(), room.size() * sizeof(float));
+    data_ = room.data();
   }
   ~Weights() {
     if (constant_.file) constant_.file->release(constant_.raw);
@@ -62,11 +71,15 @@ class Weights {
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
 
-  const float* data() const { return tensor_.data<float>(); }
+  const float* data() const { return data_; }
+  static bool is_aligned(const ir::Constant& constant) {
+    return constant.in_memory || reinterpret_cast<uintptr_t>(constant.raw.data()) % alignof(float) == 0;
+  }
 
  private:
   const ir::Constant& constant_;
   Tensor tensor_;
+  const float* data_ = nullptr;
 };
 
 }  // namespace
@@ -175,13 +188,11 @@ std::optional<program::Register> Emitter::packed_factor(const Value& b, const ir
   std::optional<kernels::HalfKind> half = kernels::half_kind(table(), b.constant->tensor().values<float>());
   DType dtype = !half ? DType::f32 : *half == kernels::HalfKind::f16 ? DType::f16 : DType::bf16;
   Tensor packed = packed_.tensor(dtype, {static_cast<int64_t>(kernels::packed_b_elements(table(), *k, *n))});
-  packings_.emplace_back([=, constant = b.constant, to = packed.mutable_bytes()] {
-    Weights from(*constant);
+  add_packing(*b.constant, [=, to = packed.mutable_bytes()](const float* from) {
     if (half)
-      kernels::pack_half(table(), *half, from.data(), row_stride, column_stride, *k, *n,
-                         reinterpret_cast<uint16_t*>(to));
+      kernels::pack_half(table(), *half, from, row_stride, column_stride, *k, *n, reinterpret_cast<uint16_t*>(to));
     else
-      kernels::pack_b(table(), from.data(), row_stride, column_stride, *k, *n, reinterpret_cast<float*>(to));
+      kernels::pack_b(table(), from, row_stride, column_stride, *k, *n, reinterpret_cast<float*>(to));
   });
   return constant_register(std::move(packed), b.name);
 }
@@ -218,8 +229,7 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
                                   .dilation = call.dilation};
   auto packed = [&](size_t elements, auto pack) {
     Tensor to = packed_.tensor(DType::f32, {static_cast<int64_t>(elements)});
-    packings_.emplace_back(
-        [pack, constant = &weights, data = to.mutable_data<float>()] { pack(Weights(*constant).data(), data); });
+    add_packing(weights, [pack, data = to.mutable_data<float>()](const float* from) { pack(from, data); });
     return constant_register(std::move(to), name);
   };
   call.depthwise = kernels::is_depthwise(shape);
@@ -242,21 +252,32 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
     });
 }
 
+void Emitter::add_packing(const ir::Constant& weights, std::function<void(const float*)> pack) {
+  if (!Weights::is_aligned(weights))
+    packing_room_ = std::max(packing_room_, static_cast<size_t>(element_count(weights.dims)));
+  packings_.emplace_back([constant = &weights, pack = std::move(pack)](std::vector<float>& room) {
+    pack(Weights(*constant, room).data());
+  });
+}
+
 void Emitter::pack_all() {
   std::atomic<size_t> next = 0;
   std::vector<std::exception_ptr> errors(packings_.size());
-  auto work = [&] {
+  auto work = [&](std::vector<float>& room) {
     for (size_t i = next++; i < packings_.size(); i = next++) try {
-        packings_[i]();
+        packings_[i](room);
       } catch (...) {
         errors[i] = std::current_exception();
       }
   };
+  // Room for all threads is this one's: what the others allocate would stay with them.
+  auto most = static_cast<size_t>(std::max(options_.threads, 1));
+  std::vector<std::vector<float>> rooms(std::clamp<size_t>(packings_.size(), 1, most));
+  for (std::vector<float>& room : rooms) room.reserve(packing_room_);
   {
     std::vector<std::jthread> helpers;
-    for (size_t i = 1; i < std::min<size_t>(static_cast<size_t>(options_.threads), packings_.size()); ++i)
-      helpers.emplace_back(work);
-    work();
+    for (size_t i = 1; i < rooms.size(); ++i) helpers.emplace_back(work, std::ref(rooms[i]));
+    work(rooms[0]);
   }
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
@@ -389,11 +410,12 @@ void Emitter::emit_recurrent(const Node& node) {
                                 .directions = call.directions,
                                 .linear_before_reset = form.linear_before_reset};
   std::array<std::optional<Weights>, 4> tensors;
+  std::array<std::vector<float>, 4> rooms;
   std::array<const float*, 4> weights{};
   constexpr std::array<size_t, 4> places{1, 2, 3, 7};
   for (size_t i = 0; i < places.size(); ++i)
     if (const Value* given = operand(places[i])) {
-      tensors[i].emplace(*given->constant);
+      tensors[i].emplace(*given->constant, rooms[i]);
       weights[i] = tensors[i]->data();
     }
   Tensor packed =

@@ -344,7 +344,7 @@ int64_t tiles_of_block(const KernelTable& table, const ConvolutionShape& shape) 
   int64_t total = Tiling(shape).total;
   // A few tiles more in each block are better than a block of few.
   int64_t blocks = std::max<int64_t>(1, (total + most / 2) / most);
-  return round_up(ceil_divide(total, blocks), table.tile_rows);
+  return std::min(total, round_up(ceil_divide(total, blocks), table.tile_rows));
 }
 
 // G g for one column of a 3x3 filter.
