@@ -1,5 +1,6 @@
 """What a model costs beside steady runs: memory, the first run at a new shape, and the time until it can run."""
 
+import time
 from statistics import median
 
 import onnx
@@ -11,6 +12,8 @@ from .report import number, progress
 from .steady import TITLES, started
 
 MIB = 1 << 20
+MOST_PASSES = 3
+SHORT_PASS = 100  # seconds
 
 
 def weight_bytes(path):
@@ -86,7 +89,7 @@ def first_and_repeated(engine, model, sizes):
     return first, median(engine.run(3))
 
 
-def new_shapes_of(report, model, path, names, settings):
+def one_pass(report, model, path, names, settings):
     """(first, repeated) at each new shape per engine. Engines take turns in blocks of shapes, each after a run at a
     shape that is known: within a block the caches hold what the engine itself left there."""
     engines, refused = started(model, path, names, settings, 1)
@@ -110,15 +113,34 @@ def new_shapes_of(report, model, path, names, settings):
     return found
 
 
+def new_shapes_of(report, model, path, names, settings):
+    """The least times of some passes, each in fresh processes: what interrupts one run is no cost of its shape. A model
+    whose first pass took long has no other."""
+    begin = time.monotonic()
+    found = one_pass(report, model, path, names, settings)
+    passes = 1
+    while passes < MOST_PASSES and time.monotonic() - begin < SHORT_PASS * passes:
+        again = one_pass(report, model, path, list(found), settings)
+        found = {
+            name: [tuple(map(min, pair, other)) for pair, other in zip(found[name], pairs)]
+            for name, pairs in again.items()
+        }
+        passes += 1
+    return found, passes
+
+
 def new_shapes(report, models, paths, names, settings):
-    report.say(f"{settings.new_shapes} shapes never seen before, one thread: the first run ÷ a repeated run there.\n")
+    report.say(
+        f"{settings.new_shapes} shapes never seen before, one thread: the first run ÷ a repeated run there. Of several"
+        " passes, in new processes each, the least times count.\n"
+    )
     report.table([
-        ("model", 20), ("engine", 7), ("median", 7), ("p99", 7), ("first run ms", 9), ("÷ Selkie's", 9), ("bars", 14),
+        ("model", 20), ("engine", 7), ("passes", 6), ("median", 7), ("p99", 7), ("first run ms", 9), ("÷ Selkie's", 9), ("bars", 14),
         ("", 4),
     ])  # fmt: skip
     for model in models:
         case = CASES[model.id].new
-        found = new_shapes_of(report, model, paths[model.id], names, settings)
+        found, passes = new_shapes_of(report, model, paths[model.id], names, settings)
         own = found.get("selkie")
         if "selkie" in names and not own:
             report.judge(f"{model.name}, first run at a new shape", None, case.median, at_most=True)
@@ -137,7 +159,9 @@ def new_shapes(report, models, paths, names, settings):
                 passed.append(report.judge(label, against, case.least[name]))
             verdict = "" if not passed else "pass" if all(passed) else "FAIL"
             times = number(1000 * median(first for first, _ in pairs))
-            report.row([model.name, TITLES[name], number(middle), number(high), times, number(against), bar, verdict])
+            report.row([
+                model.name, TITLES[name], str(passes), number(middle), number(high), times, number(against), bar, verdict,
+            ])  # fmt: skip
             report.keep(
                 "newshape", {"model": model.id, "engine": name, "median": middle, "p99": high, "shapes": len(pairs)}
             )
