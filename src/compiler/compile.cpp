@@ -11,7 +11,6 @@ namespace {
 
 using analysis::SymbolInfo;
 using ir::Known;
-using program::Instruction;
 using program::Opcode;
 using program::RegisterInfo;
 using Storage = RegisterInfo::Storage;
