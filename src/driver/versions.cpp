@@ -5,8 +5,8 @@
 
 #include "kernels/attention.h"
 #include "kernels/block.h"
-#include "kernels/versions.h"
 #include "kernels/winograd.h"
+#include "runtime/profile.h"
 
 namespace selkie::driver {
 namespace {
@@ -79,12 +79,7 @@ class Reader {
 
   CallVersions convolution(const program::Convolution& call) const {
     CallVersions out{.kind = "convolution", .node = call.node, .form = form_of(call)};
-    kernels::ConvolutionShape shape{.input_channels = call.input_channels,
-                                    .output_channels = call.output_channels,
-                                    .groups = call.groups,
-                                    .kernel = call.kernel,
-                                    .stride = call.stride,
-                                    .dilation = call.dilation};
+    kernels::ConvolutionShape shape = runtime::unsized_shape(call);
     bool known = at(call.batch).has_value();
     shape.batch = at(call.batch).value_or(1);
     for (size_t i = 0; i < 3; ++i) {
@@ -93,13 +88,7 @@ class Reader {
       shape.output[i] = at(call.output_dims[i]).value_or(1);
       shape.pad[i] = at(call.pads[i]).value_or(0);
     }
-    auto version = [&] {
-      return name(kernels::convolution_version(table(), shape,
-                                               {.depthwise = call.depthwise,
-                                                .direct = call.weights != program::no_register,
-                                                .winograd = call.winograd != program::no_register,
-                                                .exact = call.exact}));
-    };
+    auto version = [&] { return name(kernels::convolution_version(table(), shape, runtime::packed_for(call))); };
     if (known) {
       out.here = fmt::format("{} × {} pixels, batch = {}", shape.output[1], shape.output[2], shape.batch);
       out.chosen = version();

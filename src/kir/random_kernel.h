@@ -13,9 +13,6 @@ namespace selkie::kir::testing {
 // A fixed seed and a fresh one, which SELKIE_SEED sets and which is printed.
 std::vector<uint64_t> seeds();
 
-// Of the floating-point constants in a kernel.
-inline constexpr double largest_constant = 100;
-
 struct RandomKernel {
   Kernel kernel;
   bool exact;  // every result is decided to the bit, but for the sign of a zero and the bits of a NaN

@@ -159,12 +159,15 @@ std::string short_name(const std::string& node) {
 
 }  // namespace
 
+kernels::PackedFor packed_for(const program::Convolution& c) {
+  return {.depthwise = c.depthwise,
+          .direct = c.weights != no_register,
+          .winograd = c.winograd != no_register,
+          .exact = c.exact};
+}
+
 kernels::ConvolutionVersion version_of(const program::Convolution& c, std::span<const int64_t> slots) {
-  return kernels::convolution_version(kernels::table(kernels::best_isa()), shape_of(c, slots),
-                                      {.depthwise = c.depthwise,
-                                       .direct = c.weights != no_register,
-                                       .winograd = c.winograd != no_register,
-                                       .exact = c.exact});
+  return kernels::convolution_version(kernels::table(kernels::best_isa()), shape_of(c, slots), packed_for(c));
 }
 
 Register weights_of(const program::Convolution& c, kernels::ConvolutionVersion version) {

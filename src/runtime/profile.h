@@ -22,24 +22,32 @@ struct Work {
 };
 Work work_of(const program::Program& program, const program::Instruction& instruction, std::span<const int64_t> slots);
 
-// The sizes of a convolution in a run, of floats or integers.
+// What is known of a convolution before any run, of floats or integers.
+template <class Convolution>
+kernels::ConvolutionShape unsized_shape(const Convolution& c) {
+  return {.input_channels = c.input_channels,
+          .output_channels = c.output_channels,
+          .groups = c.groups,
+          .kernel = c.kernel,
+          .stride = c.stride,
+          .dilation = c.dilation};
+}
+
+// And with its sizes in a run.
 template <class Convolution>
 kernels::ConvolutionShape shape_of(const Convolution& c, std::span<const int64_t> slots) {
   auto sizes = [&](const std::array<program::Slot, 3>& of) {
     return std::array<int64_t, 3>{slots[of[0]], slots[of[1]], slots[of[2]]};
   };
-  return {.batch = slots[c.batch],
-          .input_channels = c.input_channels,
-          .output_channels = c.output_channels,
-          .groups = c.groups,
-          .input = sizes(c.input_dims),
-          .output = sizes(c.output_dims),
-          .kernel = c.kernel,
-          .stride = c.stride,
-          .dilation = c.dilation,
-          .pad = sizes(c.pads)};
+  kernels::ConvolutionShape shape = unsized_shape(c);
+  shape.batch = slots[c.batch];
+  shape.input = sizes(c.input_dims);
+  shape.output = sizes(c.output_dims);
+  shape.pad = sizes(c.pads);
+  return shape;
 }
 
+kernels::PackedFor packed_for(const program::Convolution& c);
 // The kernel that does a convolution in a run, and the weights that it reads.
 kernels::ConvolutionVersion version_of(const program::Convolution& c, std::span<const int64_t> slots);
 program::Register weights_of(const program::Convolution& c, kernels::ConvolutionVersion version);

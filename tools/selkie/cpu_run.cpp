@@ -23,13 +23,7 @@ double milliseconds_since(Clock::time_point start) {
 
 bool has_inexact_calls(const program::Program& program) {
   return std::ranges::any_of(program.convolutions, [](const program::Convolution& call) {
-    kernels::ConvolutionShape shape{.input_channels = call.input_channels,
-                                    .output_channels = call.output_channels,
-                                    .groups = call.groups,
-                                    .kernel = call.kernel,
-                                    .stride = call.stride,
-                                    .dilation = call.dilation};
-    return !call.exact && kernels::winograd_applies(kernels::table(kernels::best_isa()), shape);
+    return !call.exact && kernels::winograd_applies(kernels::table(kernels::best_isa()), runtime::unsized_shape(call));
   });
 }
 
