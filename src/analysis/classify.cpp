@@ -87,25 +87,41 @@ sym::Expr Rdp::Engine::negative_part(sym::Expr e) const {
   return {};
 }
 
+void Rdp::Engine::define(sym::Expr symbol, sym::Expr meaning) {
+  if (definitions_.contains(symbol.id())) return;
+  std::vector<sym::Expr> symbols_of_meaning;
+  sym::collect_symbols(in_inputs(meaning), symbols_of_meaning);
+  if (std::ranges::find(symbols_of_meaning, symbol) == symbols_of_meaning.end())
+    definitions_.emplace(symbol.id(), meaning);
+}
+
+// No definition leads back to its own symbol, so this ends.
+sym::Expr Rdp::Engine::in_inputs(sym::Expr e) const {
+  while (true) {
+    sym::Expr next = sym::substitute(e, [&](sym::Expr s) {
+      auto at = definitions_.find(s.id());
+      return at == definitions_.end() ? sym::Expr() : at->second;
+    });
+    if (next == e) return e;
+    e = next;
+  }
+}
+
 void Rdp::Engine::collect_entry_checks() {
   constexpr size_t most_compared = 64;
   const RegionState& body = state(*main_body_);
   auto is_input = [](const SymbolInfo& info) { return info.is_input(); };
-  auto in_inputs = [&](sym::Expr e) {
-    for (int i = 0; i < 16; ++i)
-      e = sym::substitute(e, [&](sym::Expr s) {
-        auto at = definitions_.find(s.id());
-        return at == definitions_.end() ? sym::Expr() : at->second;
-      });
-    return e;
-  };
   auto only_inputs = [&](sym::Expr e) {
     return !mentions(symbol_infos, e, [&](const SymbolInfo& info) { return !is_input(info); });
   };
   for (Check check : body.checks) {
     if (check.kind != Check::Kind::rank) {
-      check.a = in_inputs(check.a);
-      check.b = in_inputs(check.b);
+      try {
+        check.a = in_inputs(check.a);
+        check.b = in_inputs(check.b);
+      } catch (const LimitError&) {
+        // Too long in terms of the inputs: it is made when its symbols are known.
+      }
       if (check.a == check.b) continue;  // two names of one dim
     }
     bool at_entry = check.kind == Check::Kind::rank || (only_inputs(check.a) && only_inputs(check.b));

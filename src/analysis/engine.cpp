@@ -391,7 +391,8 @@ void Rdp::Engine::state_equal(sym::Expr a, sym::Expr b, RegionState& s, const st
   if (s.facts.add_equal(a, b, source)) s.facts_stamp = ++clock_;
 }
 
-void Rdp::Engine::merge_types(Type& old, const Type& found, RegionState& s, const std::string& source) {
+void Rdp::Engine::merge_types(const Value& value, Type& old, const Type& found, RegionState& s,
+                              const std::string& source) {
   if (found.is_unknown()) return;
   if (old.is_unknown()) {
     old = found;
@@ -422,7 +423,8 @@ void Rdp::Engine::merge_types(Type& old, const Type& found, RegionState& s, cons
     // be: those are still to be checked.
     if (before.is_symbol() && !undetermined_.contains(before.id())) {
       auto info = symbol_infos.find(before.id());
-      if (info != symbol_infos.end() && !info->second.is_input()) definitions_.try_emplace(before.id(), now);
+      bool own = info != symbol_infos.end() && info->second.value == &value;
+      if (own && !info->second.is_input()) define(before, now);
     }
     state_equal(before, now, s, source);
     before = s.facts.simplify(now);
@@ -453,7 +455,7 @@ void Rdp::Engine::merge_contents(Known& old, const ir::Contents& found, RegionSt
 void Rdp::Engine::merge(const Value& value, Known found, RegionState& s, Origin origin, const std::string& source) {
   Known& old = known[&value];
   bool outer_changed = std::exchange(changed_, false);
-  merge_types(old.type, found.type, s, source);
+  merge_types(value, old.type, found.type, s, source);
   if (found.contents) merge_contents(old, *found.contents, s, source);
   if (changed_) origins[&value] = origin;
   changed_ = changed_ || outer_changed;
@@ -525,6 +527,15 @@ const ir::SymDims& Rdp::Engine::name_dims(const Value& value, size_t rank, Regio
 
 const Region& Rdp::Engine::home(const Value& value) const {
   return value.node != nullptr ? *homes_.at(value.node) : *value.region;
+}
+
+bool Rdp::Engine::tells_trip(sym::Expr e) const {
+  std::vector<sym::Expr> found;
+  sym::collect_symbols(e, found);
+  return std::ranges::any_of(found, [&](sym::Expr symbol) {
+    auto info = symbol_infos.find(symbol.id());
+    return info != symbol_infos.end() && info->second.kind == SymbolInfo::Kind::index;
+  });
 }
 
 bool Rdp::Engine::visible(sym::Expr e, const Region& region) const {

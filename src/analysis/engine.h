@@ -79,7 +79,8 @@ class Rdp::Engine {
   const std::vector<const ir::Value*>& captured(const ir::Region& region);
 
   void merge(const ir::Value& value, ir::Known found, RegionState& state, Origin origin, const std::string& source);
-  void merge_types(ir::Type& known, const ir::Type& found, RegionState& state, const std::string& source);
+  void merge_types(const ir::Value& value, ir::Type& known, const ir::Type& found, RegionState& state,
+                   const std::string& source);
   void merge_contents(ir::Known& known, const ir::Contents& found, RegionState& state, const std::string& source);
   void state_equal(sym::Expr a, sym::Expr b, RegionState& state, const std::string& source);
   bool require(Check check, RegionState& state);
@@ -93,6 +94,8 @@ class Rdp::Engine {
   void name_input_elements(const ir::Value& parameter, ir::Known& declared);
   sym::Expr element_symbol(const ir::Value& value, DType dtype, size_t index, const std::string& hint);
   bool visible(sym::Expr e, const ir::Region& region) const;
+  // Whether which trip of a loop it is matters: an assumption that holds in some trips only would refuse programs.
+  bool tells_trip(sym::Expr e) const;
   // The region in which a value is defined.
   const ir::Region& home(const ir::Value& value) const;
 
@@ -101,6 +104,10 @@ class Rdp::Engine {
   // n where e is p − n, the two parts of one element; else null.
   sym::Expr negative_part(sym::Expr e) const;
   bool from_shapes(const ir::Value& value) const;
+  // Says what a symbol that is no input's stands for, unless that would lead back to it.
+  void define(sym::Expr symbol, sym::Expr meaning);
+  // The expression in terms of the inputs, as far as definitions tell.
+  sym::Expr in_inputs(sym::Expr e) const;
   void collect_entry_checks();
   void finish(const ir::Region& region);
 

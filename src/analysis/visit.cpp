@@ -139,7 +139,7 @@ sym::Expr Visit::trips(const ir::Bounds& bounds) {
 
 void Visit::define_trips(sym::Expr trips) {
   sym::Expr symbol = engine_.symbols_by_key_.at({&node_, SIZE_MAX, 0});
-  engine_.definitions_.try_emplace(symbol.id(), trips);
+  engine_.define(symbol, trips);
   engine_.state_equal(symbol, trips, state_, source());
 }
 
@@ -254,7 +254,8 @@ void Visit::require_equal(sym::Expr a, sym::Expr b) {
 
 bool Visit::require_less_equal(sym::Expr a, sym::Expr b, std::string_view why) {
   bool assumed = !why.empty();
-  if (!state_.with_requirements || (assumed && engine_.caution_.unassuming.contains(&node_)))
+  bool may_assume = !engine_.caution_.unassuming.contains(&node_) && !engine_.tells_trip(a) && !engine_.tells_trip(b);
+  if (!state_.with_requirements || (assumed && !may_assume))
     return state_.facts.prove_less_equal(a, b) == sym::Truth::yes;
   // A signed element that must be natural has no negative part.
   if (sym::Expr negative = a.constant() == 0 ? engine_.negative_part(b) : sym::Expr()) {

@@ -10,13 +10,17 @@ namespace {
 
 constexpr TypeVar type{"T", dtypes::numeric};
 
+void check_count(int64_t k, int64_t axis, int64_t extent) {
+  if (k < 0 || k > extent) fail("k is {}, but axis {} has {} elements", k, axis, extent);
+}
+
 void eval(EvalContext& e) {
   const Tensor& x = e.tensor(0);
   if (x.rank() == 0) fail("the input is a scalar");
   int64_t axis = normalize_axis(e.attr_int("axis"), x.rank());
   int64_t k = int_of(e.tensor(1));
   int64_t extent = x.dim(axis);
-  if (k < 0 || k > extent) fail("k is {}, but axis {} has {} elements", k, axis, extent);
+  check_count(k, axis, extent);
   bool largest = e.attr_int("largest") != 0;
   int64_t outer = product(x.dims(), 0, axis);
   int64_t inner = product(x.dims(), axis + 1, x.rank());
@@ -56,7 +60,10 @@ std::vector<Type> forward(const ForwardContext& c) {
   if (!c.dims(0)) return {Type::tensor(c.dtype(0)), Type::tensor(DType::i64)};
   SymDims dims = *c.dims(0);
   auto axis = static_cast<size_t>(normalize_axis(c.attr_int("axis"), static_cast<int64_t>(dims.size())));
-  dims[axis] = k && k->size() == 1 ? k->at(0) : c.unknown(0, axis, {.least = {}, .most = dims[axis]});
+  bool given = k && k->size() == 1;
+  if (given && k->at(0).constant() && dims[axis].constant())
+    check_count(*k->at(0).constant(), static_cast<int64_t>(axis), *dims[axis].constant());
+  dims[axis] = given ? k->at(0) : c.unknown(0, axis, {.least = {}, .most = dims[axis]});
   return {Type::tensor(c.dtype(0), dims), Type::tensor(DType::i64, dims)};
 }
 

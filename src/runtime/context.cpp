@@ -329,7 +329,7 @@ class Context::Machine {
   }
 
   void copy_slice(const program::SliceCopy& c) {
-    if (slots_[c.row_bytes] == 0) return;  // a value of no bytes may have no address
+    if (slots_[c.rows] == 0 || slots_[c.row_bytes] == 0) return;  // a value of no bytes may have no address
     const std::byte* from = data_of(c.from) + slots_[c.from_offset];
     std::byte* to = data_of(c.to) + slots_[c.to_offset];
     for (int64_t row = 0; row < slots_[c.rows]; ++row)

@@ -71,6 +71,47 @@ TEST(Corners, ALoopWithoutTripsOverNoRowsHasAnOutputShape) {
       {zeros({0, 2}), Tensor::scalar_i64(0)});
 }
 
+TEST(Corners, ALoopWithoutTripsThatTakesMoreThanThereIsHasNoOutputShape) {
+  std::string_view text =
+      "func @main(%x: f32[0], %k: i64[1]) -> (f32[*]) { "
+      "%last, %all = scan(%k, %x) {num_scan_inputs = 1} body(%n: i64[1], %row: f32[]) { "
+      "%v, %at = top_k(%x, %n) {axis = 0} yield %n, %v } return %all }";
+  expect_sound(text, {zeros({0}), Tensor::scalar_i64(0).reshaped({1})});
+  EXPECT_NE(run_error(text, {zeros({0}), Tensor::scalar_i64(5).reshaped({1})}).find("k is 5"), std::string::npos);
+}
+
+// The size is 1 in the first trip and 0, which keeps the old one, in the second.
+TEST(Corners, NothingIsAssumedOfSomeTripsOnly) {
+  expect_sound(
+      "const @two: i64[] = {2} const @half: f32[] = {2} "
+      "func @main(%x: f32[1]) -> (f32[*]) { %k = shape(%x) "
+      "%last, %n, %all = loop(@two, _, %x, %k) body(%i: i64[], %go: bool[], %s: f32[*], %n: i64[*]) { "
+      "%y = reshape(%s, %n) {allowzero = 0} %a = cast(%n) {to = 1} %b = div(%a, @half) %c = floor(%b) "
+      "%d = cast(%c) {to = 7} yield %go, %a, %d, %y } return %all }",
+      {zeros({1})});
+}
+
+// In the arm the inner dim must be 1; that says nothing about runs that take the other one.
+TEST(Corners, WhatAnArmRequiresOfAnOuterSymbolIsNoEntryCheck) {
+  expect_sound(
+      "const @first: i64[1] = {0} const @second: i64[1] = {1} const @pads: i64[4] = {2, 1, 0, 1} "
+      "func @main(%x: f32[*], %c: bool[]) -> (f32[*]) { "
+      "%m = reduce_mean(%x, @first) {keepdims = 1} %p = pad(%m, @pads) %q = reduce_max(%p, @second) {keepdims = 0} "
+      "%y = if(%c) then() { %a = sub(%m, %m) %r = reduce_max(%p, @first) {keepdims = 1} %s = add(%r, %q) yield %a } "
+      "else() { yield %m } return %y }",
+      {zeros({2, 0}), Tensor::scalar_bool(false)});
+}
+
+// The dims of the slice are told by the concatenation before those of its source are, and then by each other.
+TEST(Corners, NoSymbolStandsForItself) {
+  expect_sound(
+      "const @last: i64[1] = {-1} const @most: i64[1] = {9223372036854775807} const @one: i64[1] = {1} "
+      "const @pads: i64[4] = {1, 1, 1, 2} "
+      "func @main(%x: f32[*]) -> (f32[*]) { %s = slice(%x, @last, @most, @one, @one) "
+      "%y = concat(%s, %x) {axis = 0} %p = pad(%y, @pads) return %p }",
+      {zeros({2, 1})});
+}
+
 // That floor(N / 6) is not 0 unless N is was assumed, so that the dims are those of the shape; with N == 1 it cannot
 // be.
 constexpr std::string_view keeps_by_zero =
