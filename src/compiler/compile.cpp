@@ -303,8 +303,18 @@ void Emitter::emit(const plan::Step& step) {
     emit_kernel(*step.stored, std::move(*kernel), *step.node);
     return;
   }
+  // What one node gives may tell the size of the next.
   for (const auto& node : region_->nodes)
-    if (step.inlined.contains(node.get())) emit_host(*node);
+    if (step.inlined.contains(node.get())) emit_alone(*node, step.inlined.size() > 1);
+}
+
+void Emitter::emit_alone(const Node& node, bool may_be_kernel) {
+  if (may_be_kernel && node.results.size() == 1) {
+    if (stitcher_.placement().views.contains(&node)) return emit_view(node);
+    auto kernel = stitcher_.stitch(*node.results[0], {&node}, "kernel");
+    if (kernel && is_sized(*kernel)) return emit_kernel(*node.results[0], std::move(*kernel), node);
+  }
+  emit_host(node);
 }
 
 // Whether all that the kernel must be told is known by now.

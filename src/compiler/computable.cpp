@@ -134,6 +134,8 @@ std::string Emitter::control_refusal(const Node& node, const KnownSymbols& known
       return loop_refusal(node, form, known);
     case ControlForm::Kind::map:
       return map_refusal(node);
+    case ControlForm::Kind::replace:
+      return replacement_refusal(node, known);
     default:
       return {};
   }

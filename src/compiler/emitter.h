@@ -46,6 +46,8 @@ class Emitter {
   void emit_steps(const ir::Region& region);
   bool fits(const Value& stored, const std::set<const Node*>& inlined);
   void emit(const plan::Step& step);
+  // A node of a step whose kernel needs sizes that are not known yet.
+  void emit_alone(const Node& node, bool may_be_kernel);
   bool is_sized(const codegen::StitchedKernel& kernel) const;
   void emit_view(const Node& node);
   bool emit_parts(const Value& stored, const std::set<const Node*>& inlined);
@@ -103,6 +105,14 @@ class Emitter {
   void emit_item(const Node& node);
   void emit_insert(const Node& node);
   void emit_length(const Node& node);
+  // replacements.cpp
+  std::string replacement_refusal(const Node& node, const KnownSymbols& known) const;
+  void emit_replacement(const Node& node);
+  void add_replacement(const Node& node, Register to, Register indices, Register slices);
+  void copy_whole(const Value& like, Register to, Register from);
+  bool is_replaced_in_place(const Trips& loop, size_t state);
+  Register begin_in_place(const Trips& loop, size_t state);
+  void replace_in_place(Trips& loop);
   bool is_known_true(const Value& value) const;
   void count_trips(Trips& loop);
   bool keeps_size(const Trips& loop, size_t state);
@@ -250,6 +260,7 @@ class Emitter {
   std::map<const Value*, Register> destinations_;  // where values are to be stored
   std::set<Register> loose_;                       // places of values whose size is known only when they are there
   std::set<const Value*> escaping_;                // values that the next trip of their loop reads
+  std::set<const Node*> in_place_;                 // what these replace is a state of their loop, which they change
   std::vector<Block> blocks_;
   size_t block_ = SIZE_MAX;
   std::vector<analysis::Check> later_checks_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/emitter.h"
+#include "compiler/trips.h"
 #include "program/uses.h"
 
 namespace selkie::compiler {
@@ -157,6 +158,8 @@ void Emitter::emit_control(const Node& node) {
       return emit_insert(node);
     case ControlForm::Kind::length:
       return emit_length(node);
+    case ControlForm::Kind::replace:
+      return emit_replacement(node);
   }
 }
 
@@ -224,31 +227,6 @@ struct Emitter::SliceForm {
   bool reversed;
   sym::Expr count, rows, row_bytes;
   bool is_one_piece() const { return rows.constant() == 1; }
-};
-
-// A loop that is emitted.
-struct Emitter::Trips {
-  const Node& node;
-  const ControlForm& form;
-  const ir::Region& body;
-  Slot index = 0;                    // of the trip
-  std::optional<Slot> most = {};     // trips
-  std::optional<Slot> goes_on = {};  // whether there is another, as the body says
-  Slot again = 0;                    // whether there is another
-  size_t block = 0;
-  std::vector<Register> states = {};
-  struct Output {
-    const Value* result;
-    const Value* yield;
-    ControlForm::Slices slices;
-    Register place;
-    std::optional<uint32_t> growth = {};
-    Register slice = program::no_register;  // of the place, if it is one piece of memory
-  };
-  std::vector<Output> outputs = {};
-
-  const Value& parameter(size_t state) const { return *body.parameters[(form.counts ? 2 : 0) + state]; }
-  const Value& yield(size_t state) const { return *body.yields[(form.counts ? 1 : 0) + state]; }
 };
 
 void Emitter::emit_loop(const Node& node, const ControlForm& form) {
@@ -338,6 +316,10 @@ bool Emitter::keeps_rank(const Trips& loop, size_t state) {
 // A state whose size stays and is known at entry points into the arena, all others are host values.
 void Emitter::begin_states(Trips& loop) {
   for (size_t i = 0; i < loop.form.states; ++i) {
+    if (is_replaced_in_place(loop, i)) {
+      loop.states.push_back(begin_in_place(loop, i));
+      continue;
+    }
     const Value& parameter = loop.parameter(i);
     Register state = keeps_size(loop, i)   ? place_tensor(parameter, true)
                      : keeps_rank(loop, i) ? loose_place(parameter)
@@ -510,6 +492,7 @@ void Emitter::plan_yields(Trips& loop) {
   }
   for (size_t i = 0; i < loop.form.states; ++i) {
     const Value* yield = &loop.yield(i);
+    if (in_place_.contains(yield->node)) continue;
     if (program().registers[loop.states[i]].storage != Storage::state) {
       outputs_.insert(yield);
       continue;
@@ -578,6 +561,10 @@ Emitter::Register Emitter::moved_aside(Register from) {
 void Emitter::move_states(Trips& loop) {
   std::vector<Register> next;
   for (size_t i = 0; i < loop.states.size(); ++i) {
+    if (in_place_.contains(loop.yield(i).node)) {
+      next.push_back(loop.states[i]);
+      continue;
+    }
     Register from = register_in(loop.yield(i), {});
     Register memory = program::base_of(program(), from);
     RegisterInfo info = program().registers[memory];
@@ -598,6 +585,7 @@ void Emitter::move_states(Trips& loop) {
         (is_inside && (info.storage == Storage::state || (info.storage == Storage::arena && !info.alternates)));
     next.push_back(is_lost ? kept_copy(loop.states[i], from) : from);
   }
+  replace_in_place(loop);
   for (size_t i = 0; i < loop.states.size(); ++i)
     if (next[i] != loop.states[i]) instruction(Opcode::move, loop.states[i], next[i]);
 }

@@ -10,12 +10,13 @@ namespace selkie::ir {
 
 struct ControlForm {
   enum class Kind : uint8_t {
-    branch,  // operand 0 chooses region 0 or 1, whose yields are the results
-    loop,    // region 0, trip by trip
-    map,     // region 0 for each item of sequences; yields are items of the results
-    item,    // result: the item of sequence 0 at position 1
-    insert,  // result: sequence 0 with item 1 at position 2, or at its end
-    length,  // result: how many items sequence 0 has
+    branch,   // operand 0 chooses region 0 or 1, whose yields are the results
+    loop,     // region 0, trip by trip
+    map,      // region 0 for each item of sequences; yields are items of the results
+    item,     // result: the item of sequence 0 at position 1
+    insert,   // result: sequence 0 with item 1 at position 2, or at its end
+    length,   // result: how many items sequence 0 has
+    replace,  // result: operand 0 with slices that the tuples of operand 1 address replaced by those of operand 2
   };
   Kind kind;
 

@@ -1,6 +1,7 @@
 // ScatterElements, ScatterND and the deprecated Scatter: a copy of the data with some elements or slices replaced.
 #include "ops/support/scatter.h"
 
+#include "ir/control.h"
 #include "ops/support/blank.h"
 #include "ops/support/dims.h"
 #include "ops/support/nd_index.h"
@@ -127,6 +128,7 @@ OpDef nd() {
   op.attrs = {string_attr("reduction", "none")};
   op.backward = backward_nd;
   op.eval = eval_nd;
+  op.control = [](const ir::Node&) { return ir::ControlForm{.kind = ir::ControlForm::Kind::replace}; };
   op.samples = {{"$(i32[2, 2]{1, 2, 3, 4}, i64[1, 1]{1}, i32[1, 2]{8, 9})", "i32[2, 2]{1, 2, 8, 9}"},
                 {"$(i32[2]{5, 6}, i64[2, 1]{1, 1}, i32[2]{2, 3}) {reduction = \"mul\"}", "i32[2]{5, 36}"},
                 {"$(f32[2, 3], i64[0, 1], f32[0, 3])", "f32[2, 3]"},

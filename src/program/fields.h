@@ -107,6 +107,11 @@ void fields(auto& archive, Is<SliceCopy> auto& copy) {
   archive(from, to, rows, row_bytes, from_offset, from_stride, to_offset, to_stride);
 }
 
+void fields(auto& archive, Is<Replacement> auto& replacement) {
+  auto& [to, indices, slices, node] = replacement;
+  archive(to, indices, slices, node);
+}
+
 void fields(auto& archive, Is<Growth> auto& growth) {
   auto& [from, to, stacks, reversed, empty, node] = growth;
   archive(from, to, stacks, reversed, empty, node);
@@ -140,12 +145,12 @@ void fields(auto& archive, Is<Image> auto& image) {
 // All but the constants: their elements lie beside the rest.
 void fields(auto& archive, Is<Program> auto& program) {
   auto& [inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions,
-         integer_products, attentions, recurrents, host_calls, binds, slice_copies, growths, items, insertions, code,
-         parameters, results, constants, kernels, entry_slots] = program;
+         integer_products, attentions, recurrents, host_calls, binds, slice_copies, replacements, growths, items,
+         insertions, code, parameters, results, constants, kernels, entry_slots] = program;
   static_cast<void>(constants);
   archive(inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions,
-          integer_products, attentions, recurrents, host_calls, binds, slice_copies, growths, items, insertions, code,
-          parameters, results, kernels, entry_slots);
+          integer_products, attentions, recurrents, host_calls, binds, slice_copies, replacements, growths, items,
+          insertions, code, parameters, results, kernels, entry_slots);
 }
 
 }  // namespace selkie::program

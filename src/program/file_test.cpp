@@ -430,6 +430,9 @@ TEST(Verifier, SaysWhatIsWrongWithControlFlow) {
       {"size 9 of 4", [](Program& p) { p.growths[0].empty[0] = 9; }},
       {"register 6 of 6", [](Program& p) { p.growths[0].from = 6; }},
       {"item 0 of 0", [](Program& p) { p.code[8] = {.op = Opcode::item, .a = 0}; }},
+      {"replacement 0 of 0", [](Program& p) { p.code[8] = {.op = Opcode::replace, .a = 0}; }},
+      {"cannot be changed", [](Program& p) { p.replacements = {{.to = 0, .indices = 0, .slices = 0, .node = {}}}; }},
+      {"does not hold tuples", [](Program& p) { p.replacements = {{.to = 1, .indices = 0, .slices = 1, .node = {}}}; }},
       {"slice copy 0 of 0", [](Program& p) { p.code[8] = {.op = Opcode::copy_slice, .a = 0}; }},
       {"size 9 of 4",
        [](Program& p) {

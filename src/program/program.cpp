@@ -64,6 +64,10 @@ std::string control_text(const Program& p, const Instruction& i) {
       return fmt::format("copy_slice {} at s{} = {} at s{}", text(p, c.to), c.to_offset, text(p, c.from),
                          c.from_offset);
     }
+    case Opcode::replace: {
+      const Replacement& r = p.replacements[i.a];
+      return fmt::format("replace {} at {} by {}  # {}", text(p, r.to), text(p, r.indices), text(p, r.slices), r.node);
+    }
     case Opcode::item:
       return fmt::format("item {} = {}[s{}]", text(p, p.items[i.a].to), text(p, p.items[i.a].sequence),
                          p.items[i.a].index);

@@ -190,6 +190,12 @@ struct SliceCopy {
   Slot to_offset, to_stride;
 };
 
+// Slices of a tensor that are replaced: along the last axis of the indices are tuples, each of which addresses one.
+struct Replacement {
+  Register to, indices, slices;
+  std::string node;
+};
+
 // What the trips of a loop give one after the other: slices that are stacked along a first axis, or items of a
 // sequence.
 struct Growth {
@@ -238,6 +244,7 @@ enum class Opcode : uint8_t {
   alternate,      // register a takes the other of its two places
   scalar,         // register a, of one i64, holds slot b
   copy_slice,     // slice copy a
+  replace,        // replacement a
   item,           // item a
   insert,         // insertion a
   length,         // slot a is how many items the sequence in register b has
@@ -276,6 +283,7 @@ struct Program {
   std::vector<HostCall> host_calls;
   std::vector<Bind> binds;
   std::vector<SliceCopy> slice_copies;
+  std::vector<Replacement> replacements;
   std::vector<Growth> growths;
   std::vector<Item> items;
   std::vector<Insertion> insertions;

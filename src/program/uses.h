@@ -76,6 +76,10 @@ void for_each_register(const Program& p, const Instruction& i, Function fn) {
       return each({i.a, i.b}, fn);
     case Opcode::copy_slice:
       return each({p.slice_copies[i.a].from, p.slice_copies[i.a].to}, fn);
+    case Opcode::replace: {
+      const Replacement& r = p.replacements[i.a];
+      return each({r.to, r.indices, r.slices}, fn);
+    }
     case Opcode::item:
       return each({p.items[i.a].sequence, p.items[i.a].to}, fn);
     case Opcode::insert: {

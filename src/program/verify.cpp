@@ -37,6 +37,7 @@ class Verifier {
     for (const HostCall& call : p_.host_calls) check_host_call(call);
     for (const Bind& bind : p_.binds) check_bind(bind);
     for (const SliceCopy& copy : p_.slice_copies) check_slice_copy(copy);
+    for (const Replacement& replacement : p_.replacements) check_replacement(replacement);
     for (const Growth& growth : p_.growths) check_growth(growth);
     for (const Item& item : p_.items) check_item(item);
     for (const Insertion& insertion : p_.insertions) check_insertion(insertion);
@@ -269,6 +270,15 @@ class Verifier {
     slots({copy.rows, copy.row_bytes, copy.from_offset, copy.from_stride, copy.to_offset, copy.to_stride});
   }
 
+  void check_replacement(const Replacement& r) const {
+    const RegisterInfo& to = tensor(r.to);
+    if (to.storage == Storage::constant || to.storage == Storage::input) bad("register {} cannot be changed", r.to);
+    if (to.dtype == DType::str || tensor(r.slices).dtype != to.dtype)
+      bad("slices of register {} are of another type", r.to);
+    if (tensor(r.indices).dtype != DType::i64 || tensor(r.indices).dims.empty())
+      bad("register {} does not hold tuples of indices", r.indices);
+  }
+
   void check_growth(const Growth& growth) const {
     slots(growth.empty);
     info(growth.from);
@@ -370,6 +380,8 @@ class Verifier {
         return {p_.binds.size(), "bind"};
       case Opcode::copy_slice:
         return {p_.slice_copies.size(), "slice copy"};
+      case Opcode::replace:
+        return {p_.replacements.size(), "replacement"};
       case Opcode::item:
         return {p_.items.size(), "item"};
       case Opcode::insert:

@@ -270,6 +270,9 @@ class Context::Machine {
       case Opcode::copy_slice:
         copy_slice(program_.slice_copies[i.a]);
         break;
+      case Opcode::replace:
+        replace(program_.replacements[i.a]);
+        break;
       case Opcode::item:
         item(program_.items[i.a]);
         break;
@@ -334,6 +337,32 @@ class Context::Machine {
     std::byte* to = data_of(c.to) + slots_[c.to_offset];
     for (int64_t row = 0; row < slots_[c.rows]; ++row)
       copy_bytes(from + row * slots_[c.from_stride], slots_[c.row_bytes], to + row * slots_[c.to_stride]);
+  }
+
+  void replace(const program::Replacement& r) {
+    Dims to = dims_of(r.to);
+    Dims indices = dims_of(r.indices);
+    auto width = static_cast<size_t>(indices.back());
+    if (width > to.size()) fail("tuples of {} indices for {} axes, in {}", width, to.size(), r.node);
+    indices.pop_back();
+    Dims expected = indices;
+    expected.insert(expected.end(), to.begin() + static_cast<std::ptrdiff_t>(width), to.end());
+    if (Dims given = dims_of(r.slices); given != expected)
+      fail("updates have shape {}, but must have {}, in {}", to_string(given), to_string(expected), r.node);
+    auto bytes = static_cast<int64_t>(element_size(program_.registers[r.to].dtype));
+    for (size_t axis = width; axis < to.size(); ++axis) bytes *= to[axis];
+    const auto* index = reinterpret_cast<const int64_t*>(data_of(r.indices));
+    const std::byte* from = data_of(r.slices);
+    for (int64_t tuple = element_count(indices); tuple-- > 0; from += bytes) {
+      int64_t at = 0;
+      for (size_t axis = 0; axis < width; ++axis, ++index) {
+        if (*index < -to[axis] || *index >= to[axis])
+          fail("index {} is outside -{}..{}, in {}", *index, to[axis], to[axis] - 1, r.node);
+        at = at * to[axis] + (*index < 0 ? *index + to[axis] : *index);
+      }
+      if (bytes == 0) break;  // no address to add to
+      std::memcpy(data_of(r.to) + at * bytes, from, static_cast<size_t>(bytes));
+    }
   }
 
   void take(Register to, Register from) {
