@@ -23,7 +23,8 @@ namespace {
 // In this order: calls first, since facts and kernels are found where their bodies stand; then decided arms, since what
 // they leave is less; shapes before what only they used is removed.
 constexpr std::string_view pipeline[] = {
-    "inline_calls", "fold_constants", "dead_arms", "fold_known", "shape_arithmetic", "static_attributes",
+    "inline_calls", "drop_identities", "fold_constants", "dead_arms", "fold_known",
+    "shape_arithmetic", "static_attributes", "splits_as_slices",
     "fuse_attention",
     // What has library kernels in another form: small floats first, since they become f32.
     "widened_products", "plain_gemms", "transposed_convolutions", "quantized_products", "pools_by_axis", "dead_code"};
