@@ -24,7 +24,8 @@ namespace {
 // they leave is less; shapes before what only they used is removed.
 constexpr std::string_view pipeline[] = {
     "inline_calls", "drop_identities", "fold_constants", "dead_arms", "fold_known",
-    "shape_arithmetic", "static_attributes", "splits_as_slices",
+    // Work moves to where it is needed, once: before shapes, since what moves brings its own.
+    "merge_arms", "sink_into_arms", "shape_arithmetic", "static_attributes", "splits_as_slices",
     "fuse_attention",
     // What has library kernels in another form: small floats first, since they become f32.
     "widened_products", "plain_gemms", "transposed_convolutions", "quantized_products", "pools_by_axis", "dead_code"};
