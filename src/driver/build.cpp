@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view pipeline[] = {
     "inline_calls", "drop_identities", "fold_constants", "dead_arms", "fold_known",
     // Work moves to where it is needed, once: before shapes, since what moves brings its own.
-    "merge_arms", "sink_into_arms", "shape_arithmetic", "static_attributes", "splits_as_slices",
+    "merge_arms", "sink_into_arms", "split_loops", "shape_arithmetic", "static_attributes", "splits_as_slices",
     "fuse_attention",
     // What has library kernels in another form: small floats first, since they become f32.
     "widened_products", "plain_gemms", "transposed_convolutions", "quantized_products", "pools_by_axis", "dead_code"};
