@@ -38,12 +38,13 @@ class Splitter {
         loop_(loop),
         body_(*loop.regions[0]),
         form_(std::move(form)),
-        trips_(known_trips(rdp, loop, form_)) {}
+        trips_(known_trips(rdp, loop, form_)),
+        outside_(rdp, facts_) {}
 
   // Gives the nodes that come before the loop: none if it stays.
   std::vector<std::unique_ptr<Node>> run() {
     if (!trips_) return {};
-    surely_runs_ = surely_runs(facts_, trips_);
+    surely_runs_ = surely_runs(rdp_, loop_, form_, facts_);
     if (form_.counts ? !find_gathered() : !find_inputs()) return {};
     for (const auto& node : body_.nodes) defined_.insert(node.get());
     for (const auto& node : body_.nodes)
@@ -113,17 +114,15 @@ class Splitter {
                                       }));
   }
 
-  // What the body requires of a slice need not hold where there are no trips.
   void add_slices(const Value* slice, Value* whole, Slices slices) {
     const std::optional<SymDims>& dims = rdp_.known(*whole).type.dims;
     const std::optional<SymDims>& seen = rdp_.known(*slice).type.dims;
     if (!dims || !seen || dims->size() != seen->size() + 1) return;
     size_t axis = from_front(slices.axis, dims->size());
     if (axis >= dims->size()) return;
-    SymDims expected = *dims;
-    expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(axis));
-    for (size_t i = 0; i < expected.size() && !surely_runs_; ++i)
-      if (facts_.prove_equal(expected[i], (*seen)[i]) != sym::Truth::yes) return;
+    SymDims of_one = *dims;
+    of_one.erase(of_one.begin() + static_cast<std::ptrdiff_t>(axis));
+    outside_.set(*slice, std::move(of_one));
     sliced_[slice] = {.whole = whole, .slices = slices, .reversed = slices.reversed};
     order_.push_back(slice);
   }
@@ -149,7 +148,13 @@ class Splitter {
     }
     if (!direction || !rdp_.known(*node.results[0]).type.dims) return false;
     direction_ = *direction;
-    return (is_product(node) ? stacks_as_product(node) : true) && (surely_runs_ || cannot_fail(rdp_, node, facts_));
+    return (!is_product(node) || stacks_as_product(node)) && (surely_runs_ || cannot_fail(node));
+  }
+
+  bool cannot_fail(const Node& node) {
+    std::optional<SymDims> dims = outside_.of_result(node);
+    if (dims) outside_.set(*node.results[0], *dims);
+    return dims.has_value();
   }
 
   static bool is_product(const Node& node) { return node.op->name == "matmul"; }
@@ -313,6 +318,7 @@ class Splitter {
   Region& body_;
   ControlForm form_;
   sym::Expr trips_;
+  DimsOutside outside_;
   bool surely_runs_ = false;
   bool direction_ = false;  // of the node that was looked at last
   std::unordered_map<const Value*, Sliced> sliced_;

@@ -143,8 +143,9 @@ TEST(CpuPrograms, ExamplesOfPassesAgree) {
     SCOPED_TRACE(entry.path().stem().string());
     std::unique_ptr<ir::Module> reference = ir::parse(text, ops::op_set());
     bool deterministic = true;
-    ir::for_each_node(reference->main().body,
-                      [&](const ir::Node& node, ir::Region&) { deterministic = deterministic && node.op->deterministic; });
+    ir::for_each_node(reference->main().body, [&](const ir::Node& node, ir::Region&) {
+      deterministic = deterministic && node.op->deterministic;
+    });
     if (!deterministic) continue;
     driver::Built built = driver::build(ir::parse(text, ops::op_set()), {});
     runtime::Context context(built.executable);
