@@ -215,6 +215,17 @@ TEST(Library, TransposesOfFactorsNeedNoCopy) {
   check(text, {.largest = 17});
 }
 
+// Rows without elements have no memory, however they lie.
+TEST(Library, ProductsOverNothingAreZero) {
+  Rules rules{.runs = 16, .least_good = 4, .largest = 17};
+  check("const @w: f32[0, 3] = {} func @main(%x: f32[N, 0]) -> (y: ?) { %t = tanh(%x) %y = matmul(%t, @w) return %y }",
+        rules);
+  check(
+      "const @w: f32[0, 3] = {} func @main(%x: f32[0, N]) -> (y: ?) { %t = transpose(%x) %u = tanh(%t) %y = matmul(%u, "
+      "@w) return %y }",
+      rules);
+}
+
 TEST(Library, ConcatenationDoesNotRepeatWhatItJoins) {
   std::string text = constant("w", {8, 8, 1, 1}, 1) + constant("v", {4, 16, 1, 1}, 2) +
                      "func @main(%x: f32[N, 8, H, W]) -> (y: ?) { %a = conv(%x, @w) %b = sigmoid(%a) %c = mul(%a, %b) "
