@@ -215,6 +215,17 @@ TEST(Library, TransposesOfFactorsNeedNoCopy) {
   check(text, {.largest = 17});
 }
 
+// The rows of a factor lie along one axis, others of 1 come before or after it.
+TEST(Library, RowsOfTransposedFactorsBesideAxesOfOne) {
+  for (std::string_view order : {"2, 0, 1", "0, 2, 1"})
+    check(
+        constant("w", {4, 3}, 1) +
+            fmt::format("const @zero: i64[1] = {{0}}\nfunc @main(%x: f32[4, N]) -> (y: ?) {{ %u = unsqueeze(%x, @zero) "
+                        "%t = transpose(%u) {{perm = [{}]}} %y = matmul(%t, @w) return %y }}",
+                        order),
+        {.runs = 16, .least_good = 4, .largest = 17});
+}
+
 // Rows without elements have no memory, however they lie.
 TEST(Library, ProductsOverNothingAreZero) {
   Rules rules{.runs = 16, .least_good = 4, .largest = 17};
