@@ -167,6 +167,7 @@ void Emitter::bind_symbols(const Value& value, Register r, bool at_entry) {
     sym::Expr dim = (*known.type.dims)[i];
     if (dim.is_symbol() && !sizes_.knows(dim)) sizes_.bind(dim, info.dims[i], at_entry);
   }
+  if (is_loose(r)) bind_own_symbols(value, r);
   if (!known.contents) return;
   program::Bind bind{.value = r};
   std::vector<sym::Expr> symbols;
@@ -182,6 +183,17 @@ void Emitter::bind_symbols(const Value& value, Register r, bool at_entry) {
   if (bind.elements.empty() && bind.negative.empty()) return;
   program().binds.push_back(std::move(bind));
   instruction(Opcode::bind, static_cast<uint32_t>(program().binds.size() - 1));
+}
+
+// The run tells the dims of a value. Where a node that comes later requires what they are, the analysis says them by
+// others; their own symbols are bound all the same, so that the requirement is checked before anything relies on it.
+void Emitter::bind_own_symbols(const Value& value, Register r) {
+  const std::vector<Slot>& told = program().registers[r].dims;
+  for (sym::Expr s : rdp_.symbols_of(value)) {
+    const SymbolInfo* about = rdp_.symbol(s);
+    bool is_dim = about->kind == SymbolInfo::Kind::dim && about->axis < told.size();
+    if (is_dim && !sizes_.knows(s)) sizes_.bind(s, told[about->axis], false);
+  }
 }
 
 bool Emitter::fits(const Value& stored, const std::set<const Node*>& inlined) {
@@ -359,11 +371,22 @@ void Emitter::add_size_check(const codegen::SizeCheck& check, const std::string&
   instruction(Opcode::check, static_cast<uint32_t>(program().checks.size() - 1));
 }
 
+// Whether it is known now that all indices lie in the extent.
+bool Emitter::is_in_range(const codegen::IndexCheck& check) const {
+  const std::optional<ir::Contents>& indices = rdp_.known(*check.indices).contents;
+  std::optional<int64_t> extent = check.extent.constant();
+  return extent && indices && indices->complete() && std::ranges::all_of(indices->elements, [&](sym::Expr e) {
+           std::optional<int64_t> index = e.constant();
+           return index && *index >= -*extent && *index < *extent;
+         });
+}
+
 uint32_t Emitter::add_launch(Register output, codegen::StitchedKernel stitched, std::string name) {
   if (name.empty()) name = program().registers[output].name;
   for (const codegen::SizeCheck& check : stitched.size_checks) add_size_check(check, name);
   program::Launch launch{.kernel = 0, .buffers = {output}, .sizes = {}, .range = {}, .node = std::move(name)};
   for (const codegen::IndexCheck& check : stitched.index_checks) {
+    if (is_in_range(check)) continue;
     program().index_checks.push_back(
         {.indices = register_of(*check.indices), .extent = slot(check.extent), .node = check.node->describe()});
     instruction(Opcode::check_indices, static_cast<uint32_t>(program().index_checks.size() - 1));

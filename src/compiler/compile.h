@@ -15,8 +15,9 @@ struct HostNode {
 };
 
 struct Options {
-  bool exact = false;  // no algorithm whose rounding error is far beyond that of the plain sum
-  int threads = 1;     // that pack weights
+  bool exact = false;                     // no algorithm whose rounding error is far beyond that of the plain sum
+  int threads = 1;                        // that pack weights
+  std::vector<std::string> without = {};  // passes that are left out, to see what they are worth
 };
 
 struct Compiled {

@@ -178,6 +178,7 @@ class Emitter {
   program::RegisterInfo tensor_info(const Value& value, program::RegisterInfo::Storage storage);
   bool may_be_planned(const Value& value) const;
   void bind_symbols(const Value& value, Register r, bool at_entry);
+  void bind_own_symbols(const Value& value, Register r);
   Slot slot(sym::Expr e) { return sizes_.slot(e); }
   Slot slot(int64_t value) { return sizes_.slot(module_.symbols().constant(value)); }
   // Of the spatial axes of dims.
@@ -186,6 +187,7 @@ class Emitter {
   uint32_t kernel_index(kir::Kernel kernel);
   // Sizes that must be equal for a node to run.
   void add_size_check(const codegen::SizeCheck& check, const std::string& node);
+  bool is_in_range(const codegen::IndexCheck& check) const;
   // The launch of a kernel that writes `output`.
   uint32_t add_launch(Register output, codegen::StitchedKernel kernel, std::string name);
   const ir::SymDims& dims_of(const Value& value) { return *rdp_.known(value).type.dims; }

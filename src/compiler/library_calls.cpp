@@ -160,8 +160,11 @@ Emitter::Register Emitter::producer_register(const Value& produced, const Value&
 Emitter::Factor Emitter::strided(Register r, const Layout& layout, const ir::SymDims& dims,
                                  const ir::ProductForm::Matrix& matrix) {
   ir::SymDims strides = codegen::strides(layout, dims, module_.symbols());
+  // Axes of one line: from one element to the next along the last that has more than one.
   auto stride = [&](const std::vector<size_t>& axes) {
-    return slot(axes.empty() ? module_.symbols().constant(1) : strides[axes.back()]);
+    for (size_t i = axes.size(); i-- > 0;)
+      if (dims[axes[i]].constant() != 1) return slot(strides[axes[i]]);
+    return slot(1);
   };
   Factor out{
       .value = r, .row_stride = stride(matrix.rows), .column_stride = stride(matrix.columns), .batch_strides = {}};

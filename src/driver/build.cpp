@@ -23,8 +23,10 @@ namespace {
 // In this order: calls first, since facts and kernels are found where their bodies stand; then decided arms, since what
 // they leave is less; shapes before what only they used is removed.
 constexpr std::string_view pipeline[] = {
-    "inline_calls", "fold_constants", "dead_arms", "fold_known", "batch_levels", "shape_arithmetic",
-    "static_attributes", "fuse_attention",
+    "inline_calls", "drop_identities", "fold_constants", "dead_arms", "fold_known",
+    // Work moves to where it is needed, once: before shapes, since what moves brings its own.
+    "merge_arms", "sink_into_arms", "hoist_invariants", "split_loops", "batch_levels", "shape_arithmetic",
+    "static_attributes", "splits_as_slices", "fuse_attention",
     // What has library kernels in another form: small floats first, since they become f32.
     "widened_products", "plain_gemms", "transposed_convolutions", "quantized_products", "pools_by_axis", "dead_code"};
 
@@ -59,7 +61,11 @@ void give_back_memory() {
 
 compiler::Compiled compile(ir::Module& module, const compiler::Options& options) {
   std::vector<compiler::EntryCheck> checks = compiler::entry_checks(analysis::Rdp(module));
-  for (std::string_view name : pipeline) passes::run_pass(*passes::find_pass(name), module);
+  for (const std::string& name : options.without)
+    if (passes::find_pass(name) == nullptr) fail("there is no pass '{}'; 'selkie passes' lists them", name);
+  for (std::string_view name : pipeline)
+    if (std::ranges::find(options.without, name) == options.without.end())
+      passes::run_pass(*passes::find_pass(name), module);
   analysis::Rdp rdp(module);
   return compiler::compile(module, rdp, std::move(checks), options);
 }

@@ -61,6 +61,13 @@ void copy_rows(const KernelTable& table, const Gemm& gemm, int64_t row_begin, in
     for (int64_t d = 0; d < gemm.k; ++d) to[r * gemm.k + d] = from[r * gemm.a_row_stride + d * gemm.a_column_stride];
 }
 
+// Where there is nothing to sum up, the rows have no memory. But no address means that they lie anywhere.
+void set_rows_of_nothing(Block& block) {
+  static constexpr float nothing = 0;
+  block.a = &nothing;
+  block.a_stride = 0;
+}
+
 void run_rows(const KernelTable& table, const Gemm& gemm, const GemmPlan& plan, const GemmScratch& scratch, Block block,
               int64_t row_begin, int64_t row_end) {
   for (int64_t row = row_begin; row < row_end; row += plan.rows_of_block) {
@@ -69,6 +76,7 @@ void run_rows(const KernelTable& table, const Gemm& gemm, const GemmPlan& plan, 
     if (copied) copy_rows(table, gemm, row, block.rows, scratch.a);
     block.a = copied ? scratch.a : gemm.a + row * gemm.a_row_stride;
     block.a_stride = copied ? gemm.k : gemm.a_row_stride;
+    if (gemm.k == 0) set_rows_of_nothing(block);
     block.c = gemm.c + row * gemm.c_row_stride;
     if (gemm.finish.addend) block.finish.addend = gemm.finish.addend + row * gemm.c_row_stride;
     block.row_begin = row;

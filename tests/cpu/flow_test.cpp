@@ -252,6 +252,23 @@ TEST(Flow, SequencesGrowInPlace) {
   EXPECT_EQ(context.run(std::vector<HostValue>{f32({1}, {2}), Tensor::scalar_i64(2)}).size(), 1u);
 }
 
+// Where a later node requires dims that only the run tells, the analysis takes them to be so. The run checks it: a
+// kernel that relies on them would read beyond the end.
+TEST(Flow, RequiredDimsOfHostResultsAreChecked) {
+  for (std::string text : {"func @main(%x: f32[N], %w: f32[3, 2]) -> (y: ?) { %z, %i, %j, %k = unique(%x) %e = exp(%z) "
+                           "%y = matmul(%e, %w) "
+                           "return %y }",
+                           "func @main(%x: f32[N], %w: f32[M, 2]) -> (y: ?) { %z, %i, %j, %k = unique(%x) %y = "
+                           "matmul(%z, %w) return %y }"}) {
+    driver::Built built = build(text);
+    runtime::Context context(built.executable);
+    Tensor w = f32({3, 2}, {1, 2, 3, 4, 5, 6});
+    expect_as_reference(built, text, {f32({4}, {3, 1, 2, 3}), w});
+    std::string error = error_of(context, {f32({4}, {1, 1, 1, 1}), w});
+    EXPECT_NE(error.find("required by node '%y' (matmul)"), std::string::npos) << error;
+  }
+}
+
 // Random numbers are others in every trip.
 TEST(Flow, RandomNumbersDifferFromTripToTrip) {
   driver::Built built = build(

@@ -215,6 +215,28 @@ TEST(Library, TransposesOfFactorsNeedNoCopy) {
   check(text, {.largest = 17});
 }
 
+// The rows of a factor lie along one axis, others of 1 come before or after it.
+TEST(Library, RowsOfTransposedFactorsBesideAxesOfOne) {
+  for (std::string_view order : {"2, 0, 1", "0, 2, 1"})
+    check(
+        constant("w", {4, 3}, 1) +
+            fmt::format("const @zero: i64[1] = {{0}}\nfunc @main(%x: f32[4, N]) -> (y: ?) {{ %u = unsqueeze(%x, @zero) "
+                        "%t = transpose(%u) {{perm = [{}]}} %y = matmul(%t, @w) return %y }}",
+                        order),
+        {.runs = 16, .least_good = 4, .largest = 17});
+}
+
+// Rows without elements have no memory, however they lie.
+TEST(Library, ProductsOverNothingAreZero) {
+  Rules rules{.runs = 16, .least_good = 4, .largest = 17};
+  check("const @w: f32[0, 3] = {} func @main(%x: f32[N, 0]) -> (y: ?) { %t = tanh(%x) %y = matmul(%t, @w) return %y }",
+        rules);
+  check(
+      "const @w: f32[0, 3] = {} func @main(%x: f32[0, N]) -> (y: ?) { %t = transpose(%x) %u = tanh(%t) %y = matmul(%u, "
+      "@w) return %y }",
+      rules);
+}
+
 TEST(Library, ConcatenationDoesNotRepeatWhatItJoins) {
   std::string text = constant("w", {8, 8, 1, 1}, 1) + constant("v", {4, 16, 1, 1}, 2) +
                      "func @main(%x: f32[N, 8, H, W]) -> (y: ?) { %a = conv(%x, @w) %b = sigmoid(%a) %c = mul(%a, %b) "

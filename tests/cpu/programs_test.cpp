@@ -2,12 +2,16 @@
 // and with kernels interpreted under bounds checks.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "../ops/sample.h"
 #include "../rdp/generator.h"
 #include "analysis/rdp.h"
 #include "difference.h"
 #include "driver/build.h"
 #include "interp/interp.h"
+#include "ir/parse.h"
 #include "ir/print.h"
 #include "ops/registry.h"
 #include "program/verify.h"
@@ -125,6 +129,41 @@ TEST(CpuPrograms, NestedRegionsAgree) {
 }
 TEST(CpuPrograms, NestedRegionsAgreeCompiled) {
   check_programs(Mix::regions, false, {.fixed = 100, .fresh = 20, .nodes = 12, .runs = 5});
+}
+
+// What the passes are shown on is compiled, too, and runs at sizes of 0, 1 and others.
+TEST(CpuPrograms, ExamplesOfPassesAgree) {
+  int agree = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(SELKIE_SOURCE_DIR "/tests/golden")) {
+    std::ifstream in(entry.path());
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    size_t split = text.find("// expect:");
+    if (!text.starts_with("// passes:") || split == std::string::npos) continue;
+    text.resize(split);
+    SCOPED_TRACE(entry.path().stem().string());
+    std::unique_ptr<ir::Module> reference = ir::parse(text, ops::op_set());
+    bool deterministic = true;
+    ir::for_each_node(reference->main().body, [&](const ir::Node& node, ir::Region&) {
+      deterministic = deterministic && node.op->deterministic;
+    });
+    if (!deterministic) continue;
+    driver::Built built = driver::build(ir::parse(text, ops::op_set()), {});
+    runtime::Context context(built.executable);
+    std::mt19937_64 random(1);
+    for (int run = 0; run < 20; ++run) {
+      std::vector<HostValue> inputs, expected;
+      try {
+        inputs = random_inputs(*reference, random);
+        expected = interp::run(*reference, inputs);
+      } catch (const Error&) {
+        continue;
+      }
+      EXPECT_EQ(difference_of_all(context.run(inputs), expected), "");
+      ++agree;
+    }
+  }
+  fmt::print("{} runs agree\n", agree);
+  EXPECT_GT(agree, 300);
 }
 
 TEST(CpuOperators, SamplesAgree) {

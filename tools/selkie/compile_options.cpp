@@ -34,13 +34,16 @@ std::string cache_folder(const CompileOptions& options) {
 
 }  // namespace
 
-void add_exact_option(CLI::App& command, CompileOptions& options) {
+void add_program_options(CLI::App& command, CompileOptions& options) {
   command.add_flag("--exact", options.compiler.exact,
                    "No faster algorithm whose error is larger (Winograd's for convolutions); on cpu");
+  command.add_option("--without", options.compiler.without, "A pass that is left out ('selkie passes' lists them)")
+      ->type_name("PASS")
+      ->allow_extra_args(false);
 }
 
 void add_compile_options(CLI::App& command, CompileOptions& options) {
-  add_exact_option(command, options);
+  add_program_options(command, options);
   auto* folder = command.add_option("--cache-dir", options.cache_folder,
                                     "Folder to keep compiled code in (default: selkie in the user's cache folder)");
   command.add_flag("--no-cache", options.no_cache, "Compile all code, and keep none")->excludes(folder);

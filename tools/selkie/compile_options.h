@@ -1,4 +1,5 @@
-// --exact, --cache-dir and --no-cache: how models are compiled, and where their code is kept between runs of the tool.
+// --exact, --without, --cache-dir and --no-cache: how models are compiled, and where their code is kept between runs of
+// the tool.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +15,8 @@ struct CompileOptions {
   bool no_cache = false;
 };
 
-void add_exact_option(CLI::App& command, CompileOptions& options);
+// --exact and --without: what the program is.
+void add_program_options(CLI::App& command, CompileOptions& options);
 // That and the options of the cache.
 void add_compile_options(CLI::App& command, CompileOptions& options);
 

@@ -43,6 +43,7 @@ CpuModel load_cpu_model(const std::string& path, const driver::Options& options,
   if (program::is_artifact(path)) {
     if (options.check_kernels) fail("'{}' is compiled: its kernels cannot be interpreted", path);
     if (!dims.empty()) fail("'{}' is compiled: --dims comes too late", path);
+    if (!options.compiler.without.empty()) fail("'{}' is compiled: --without comes too late", path);
     CpuModel model{.built = driver::load(path, options.host), .was_compiled = true};
     if (options.compiler.exact && has_inexact_calls(model.built.executable->program))
       fail("'{}' was compiled without --exact", path);

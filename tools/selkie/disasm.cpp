@@ -11,6 +11,7 @@ int disasm(const std::string& model, bool kernels, const CompileOptions& options
   if (program::is_artifact(model)) {
     if (kernels) fail("'{}' is compiled: it has the code of its kernels, but not their text", model);
     if (options.compiler.exact) fail("'{}' is compiled: --exact needs the model", model);
+    if (!options.compiler.without.empty()) fail("'{}' is compiled: --without needs the model", model);
     fmt::print("{}", program::disassemble(program::read_artifact(model).program));
     return 0;
   }
@@ -31,7 +32,7 @@ void add_disasm(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("disasm", "Print the program that a model compiles to");
   command->add_option("MODEL", *model, "An ONNX model, text IR (.sk), or a compiled model")->required();
   command->add_flag("--kernels", *kernels, "Print the kernels, too, in the kernel IR");
-  add_exact_option(*command, *options);
+  add_program_options(*command, *options);
   command->callback([=, &action] { action = [=] { return disasm(*model, *kernels, *options); }; });
 }
 

@@ -202,7 +202,7 @@ void add_verify(CLI::App& app, Action& action) {
                    "cpu, cpu-checked (kernels interpreted with every access checked), or ref: the reference evaluator, "
                    "with what 'selkie explain' claims held against each run")
       ->capture_default_str();
-  add_exact_option(*command, options->compile);
+  add_program_options(*command, options->compile);
   command->add_option("--rtol", options->tolerance.rtol, "Relative tolerance")->capture_default_str();
   command->add_option("--atol", options->tolerance.atol, "Absolute tolerance")->capture_default_str();
   command->add_option("-j,--jobs", options->jobs, "Cases to run at a time (default: one per core)");
