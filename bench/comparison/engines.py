@@ -24,18 +24,28 @@ class Failed(Exception):
     """An engine that refused, crashed or took too long; the text is what is shown in its place."""
 
 
+# The converter as it is behind MNN's own command, which would install a package and send a report for each model.
+MNN_CONVERT = "import sys, _tools; _tools.mnnconvert(sys.argv)"
+
+
+def reason_of(done):
+    """What a converter that failed said of it."""
+    lines = [line for line in (done.stdout + done.stderr).strip().splitlines() if line and line != "Converted Failed!"]
+    said = lines[-1] if lines else "no message"
+    return f"signal {-done.returncode} after: {said}" if done.returncode < 0 else said
+
+
 def convert_for_mnn(model):
     """The model in MNN's format, made by its own converter beside the ONNX file, with the names it does not keep."""
     target = model.with_suffix(".mnn")
     if not target.exists() or target.stat().st_mtime < model.stat().st_mtime:
         partial = target.with_suffix(".partial")
-        command = [str(Path(sys.executable).parent / "mnnconvert"), "-f", "ONNX", "--bizCode", "selkie"]
+        command = [sys.executable, "-c", MNN_CONVERT, "-f", "ONNX", "--bizCode", "selkie"]
         done = subprocess.run(
             [*command, "--modelFile", str(model), "--MNNModel", str(partial)], capture_output=True, text=True
         )
         if done.returncode != 0 or not partial.exists():
-            said = (done.stdout + done.stderr).strip().splitlines() or ["no message"]
-            raise Failed(f"does not convert: {said[-1][:200]}")
+            raise Failed(f"does not convert: {reason_of(done)[:200]}")
         graph = onnx.load(model, load_external_data=False).graph
         weights = {w.name for w in graph.initializer}
         names = {
