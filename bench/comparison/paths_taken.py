@@ -4,6 +4,7 @@ import json
 import subprocess
 
 import numpy as np
+import torch
 from zoo import dynamic
 from zoo.decisions import observe
 
@@ -124,6 +125,7 @@ def add_row(report, model, outcome, coverage, regions, count):
 
 def compare(report, models, paths, settings):
     count = 10 if settings.quick else INPUTS
+    torch.set_num_threads(1)
     report.say(f"{count} random inputs each, of different sizes where these are dynamic; answers are held against onnxruntime's.\n")
     report.table([
         ("model", 28), ("inputs", 6), ("other answers", 8), ("largest error", 8), ("paths", 5), ("both outcomes", 10),

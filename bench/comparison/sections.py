@@ -8,7 +8,7 @@ from zoo import dynamic, full
 
 from . import correct, costs, flow, growth, paths_taken, pinned, steady
 from .cases import CASES, is_product
-from .engines import ENGINES, ROOT, SELKIE
+from .engines import ENGINES, ROOT, SELKIE, Engine
 from .report import Report, head, progress
 from .worker import PEERS
 
@@ -28,6 +28,7 @@ class Settings:
         self.all_cores = len(os.sched_getaffinity(0))
         self.engines = chosen("engine", given.engines, ENGINES)
         self.sections = chosen("section", given.section, SECTIONS)
+        Engine.by_processor_time = given.processor_time
 
     def shapes(self, model, few=False):
         """All shapes of a model; in a quick run, or if `few` suffice, only some of the many of a matrix product."""
