@@ -126,9 +126,10 @@ def means(report, rows):
 
 
 def proportional(report, rows):
-    """Time against the work on the path: half must lie near the line between few and all, and few take little more than its share."""
+    """Time against the work on the path: half must lie near the line between few and all, few take little over its share."""
+    report.say("\nTime on a path, against all blocks\n")
     report.table([("model, path", 36), ("work", 7), ("time", 7), ("off the line", 12), ("", 4)])
-    for id in SKIPPING:
+    for id in SKIPPING:  # each has the cases few, half and all
         own = [row for row in rows if row.model == id]
         if len(own) != 3 or any(row.time is None for row in own):
             continue
@@ -165,6 +166,7 @@ def against_operator(report, paths, settings):
     ids = ["c1_op", *(id for id in RECURRENT if id in paths)]
     if "c1_op" not in paths or len(ids) < 2:
         return
+    report.say("\nRecurrences as loops, in Selkie\n")
     report.table([("LSTM", 12), ("operator ms", 11), *((f"{id} ÷ operator", 22) for id in ids[1:]), ("bar", 5), ("", 4)])
     engines = [Engine("selkie", paths[id], 1, settings.limit) for id in ids]
     try:

@@ -56,7 +56,8 @@ def load_cases(path):
     for key, value in np.load(cases_file(path)).items():
         name, _, part = key.partition("/")
         found.setdefault(name, {})[part] = value
-    return {name: Case({k: v for k, v in parts.items() if k != "/work"}, int(parts["/work"])) for name, parts in found.items()}
+    works = {name: int(parts.pop("/work")) for name, parts in found.items()}
+    return {name: Case(parts, works[name]) for name, parts in found.items()}
 
 
 def module_file(path):
@@ -107,12 +108,9 @@ def image_axes(sides):
 
 
 def middle_image(side):
-    """An image of contrast 1, on which batch norms are set."""
-    return torch.from_numpy(picture(np.random.default_rng(0), side, side)["image"]).div(picture_scale(side))
-
-
-def picture_scale(side):
-    return strength_of(picture(np.random.default_rng(0), side, side))
+    """An image of middling contrast, on which batch norms are set."""
+    example = picture(np.random.default_rng(0), side, side)
+    return torch.from_numpy(example["image"]).div(strength_of(example))
 
 
 def exiting(make, sides=(256,), side=256, count=CALIBRATION):
@@ -162,7 +160,7 @@ def exit_mobilenet():
 
 
 def spread_channels(net, examples):
-    """Biases of DGNet's gates: channel i is kept for a share of the examples that is drawn per channel, and half of the places."""
+    """Biases of DGNet's gates: a channel is kept for a share of the examples drawn for it, and half of all places."""
     random, xs = np.random.default_rng(0), [torch.from_numpy(example["image"]) for example in examples]
     with torch.inference_mode():
         for layer in net.layers:
@@ -291,14 +289,18 @@ def nms_detector(path):
     save(path, net, cases, HW, ("boxes", "scores", "labels"), script=False)
 
 
-def tokens(random, count=None):
-    return {"tokens": random.standard_normal((count or int(random.integers(1, 129)), 768), dtype=np.float32)}
+def tokens(random, count):
+    return {"tokens": random.standard_normal((count, 768), dtype=np.float32)}
+
+
+def any_tokens(random):
+    return tokens(random, int(random.integers(1, 129)))
 
 
 def moe(path):
     torch.manual_seed(0)
     random = np.random.default_rng(1)
-    cases = {f"{n} tokens": Case({"tokens": random.standard_normal((n, 768), dtype=np.float32)}) for n in (16, 0, 1, 128)}
+    cases = {f"{n} tokens": Case(tokens(random, n)) for n in (16, 0, 1, 128)}
     save(path, Moe().eval(), cases, {"tokens": {0: "T"}}, script=False)
 
 
@@ -410,7 +412,7 @@ MODELS = [
     ),
     DynamicModel("c7", "berxit", berxit, sentence),
     DynamicModel("c8", "nms_detector", nms_detector, pictures(ANY)),
-    DynamicModel("c9", "moe", moe, tokens),
+    DynamicModel("c9", "moe", moe, any_tokens),
     DynamicModel("c10", "hoi_pairs", hoi_pairs, boxes),
     DynamicModel(
         "d1_v5", "Silero VAD v5",

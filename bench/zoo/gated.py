@@ -219,7 +219,8 @@ class BlockDrop(nn.Module):
         super().__init__()
         first = first or widths[0]
         self.policy = nn.Sequential(
-            Resized(shrink) if shrink else nn.Identity(), stem(16, True), *stages(Basic, (16, 32, 64), (1, 1, 1), lambda branch, skip, _: Residual(branch, skip)),
+            Resized(shrink) if shrink else nn.Identity(), stem(16, True),
+            *stages(Basic, (16, 32, 64), (1, 1, 1), lambda branch, skip, _: Residual(branch, skip)),
             nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, sum(depths)), nn.Sigmoid(),
         )  # fmt: skip
         self.stem = stem(first, small)
