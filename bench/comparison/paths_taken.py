@@ -51,7 +51,7 @@ class Coverage:
             self.paths.add(shapes)
             return
         seen = observe(self.net, inputs)
-        self.paths.add((seen.path, tuple(value.shape for value in expected)))
+        self.paths.add((seen.path, tuple(value.shape for value in expected)))  # a loop's trips show in its output
         for name, outcome in seen.outcomes.items():
             self.outcomes.setdefault(name, set()).add(outcome)
         self.different += not same_answer([value.numpy() for value in seen.outputs], expected)

@@ -57,8 +57,8 @@ class Observed:
 
     @property
     def path(self):
-        """Equal for two inputs if and only if they take the same way; the number of rows counts where rows are routed."""
-        return tuple(self.outcomes.items()), tuple(self.layers.items())
+        """What tells two ways apart: the outcomes; of nets without decisions, which route rows or loop, the work of each layer."""
+        return tuple((self.outcomes or self.layers).items())
 
     @property
     def work(self):
