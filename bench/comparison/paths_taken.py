@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import torch
 from zoo import dynamic
-from zoo.decisions import observe
+from zoo.decisions import decisions, observe
 
 from .correct import answers
 from .engines import SELKIE, Engine, Failed, error_of
@@ -43,7 +43,8 @@ class Coverage:
     torch's, the shapes of its inputs and outputs are its path."""
 
     def __init__(self, path):
-        self.net, self.paths, self.outcomes, self.different = dynamic.load_module(path), set(), {}, 0
+        self.net, self.paths, self.different = dynamic.load_module(path), set(), 0
+        self.outcomes = {name: set() for name in decisions(self.net)} if self.net else {}
 
     def take(self, inputs, expected):
         shapes = tuple(value.shape for value in [*inputs.values(), *expected])
