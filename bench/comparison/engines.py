@@ -24,18 +24,28 @@ class Failed(Exception):
     """An engine that refused, crashed or took too long; the text is what is shown in its place."""
 
 
+# The converter as it is behind MNN's own command, which would install a package and send a report for each model.
+MNN_CONVERT = "import sys, _tools; _tools.mnnconvert(sys.argv)"
+
+
+def reason_of(done):
+    """What a converter that failed said of it."""
+    lines = [line for line in (done.stdout + done.stderr).strip().splitlines() if line and line != "Converted Failed!"]
+    said = lines[-1] if lines else "no message"
+    return f"signal {-done.returncode} after: {said}" if done.returncode < 0 else said
+
+
 def convert_for_mnn(model):
     """The model in MNN's format, made by its own converter beside the ONNX file, with the names it does not keep."""
     target = model.with_suffix(".mnn")
     if not target.exists() or target.stat().st_mtime < model.stat().st_mtime:
         partial = target.with_suffix(".partial")
-        command = [str(Path(sys.executable).parent / "mnnconvert"), "-f", "ONNX", "--bizCode", "selkie"]
+        command = [sys.executable, "-c", MNN_CONVERT, "-f", "ONNX", "--bizCode", "selkie"]
         done = subprocess.run(
             [*command, "--modelFile", str(model), "--MNNModel", str(partial)], capture_output=True, text=True
         )
         if done.returncode != 0 or not partial.exists():
-            said = (done.stdout + done.stderr).strip().splitlines() or ["no message"]
-            raise Failed(f"does not convert: {said[-1][:200]}")
+            raise Failed(f"does not convert: {reason_of(done)[:200]}")
         graph = onnx.load(model, load_external_data=False).graph
         weights = {w.name for w in graph.initializer}
         names = {
@@ -76,6 +86,8 @@ def prepare_process(cores):
 
 class Engine:
     """One engine with one model. It is stopped except while it answers, so that its threads cannot disturb others."""
+
+    by_processor_time = False  # of all engines; see `run`
 
     def __init__(self, name, model, threads, limit, options=()):
         self.name, self.limit, self.folder = name, limit, tempfile.TemporaryDirectory(prefix="selkie-compare-")
@@ -128,8 +140,17 @@ class Engine:
             self.ask(f"input {name}={path}")
 
     def run(self, count=1):
-        """Seconds of each run."""
-        return [time * 1e-9 for time in self.ask(f"run {count}")["ns"]]
+        """Seconds of each run; by processor time only their mean is known, with what the command itself takes."""
+        if not Engine.by_processor_time:
+            return [time * 1e-9 for time in self.ask(f"run {count}")["ns"]]
+        before = self.processor_time()
+        self.ask(f"run {count}")
+        return [(self.processor_time() - before) * 1e-9 / count] * count
+
+    def processor_time(self):
+        """Nanoseconds that all threads have run."""
+        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks)
 
     def outputs(self):
         count = self.ask(f"outputs {self.folder.name}")["outputs"]

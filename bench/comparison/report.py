@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .engines import ROOT, SELKIE, cores_for
+from .engines import ROOT, SELKIE, Engine, cores_for
 
 PROGRESS = sys.stderr.isatty()
 
@@ -115,7 +115,8 @@ def head(report, versions, threads):
     report.say("# Selkie and its peers\n")
     report.say(f"- Machine: {machine()}")
     report.say(f"- {output_of(SELKIE, '--version')} at {commit}; " + ", ".join(f"{n} {v}" for n, v in versions.items()))
-    report.say(f"- f32, p50; engines take turns on the same cores; threads: {', '.join(map(str, threads))}")
+    clock = " of processor time" if Engine.by_processor_time else ""
+    report.say(f"- f32, p50{clock}; engines take turns on the same cores; threads: {', '.join(map(str, threads))}")
     found = roofs()
     report.say("- Roofs of one core:" + ("" if found else " not measured (`./dev build release kernels_bench`)"))
     for line in (found or "").splitlines():

@@ -4,15 +4,17 @@ import importlib.metadata
 import os
 
 import zoo
-from zoo import full
+from zoo import dynamic, full
 
-from . import correct, costs, pinned, steady
+from . import correct, costs, flow, growth, paths_taken, pinned, steady
 from .cases import CASES, is_product
-from .engines import ENGINES, ROOT, SELKIE
+from .engines import ENGINES, ROOT, SELKIE, Engine
 from .report import Report, head, progress
 from .worker import PEERS
 
-SECTIONS = ("steady", "matmul", "memory", "newshape", "compile", "static", "correct")
+PLAIN = ("steady", "matmul", "memory", "newshape", "compile", "static", "correct")
+OF_DYNAMIC = ("flow", "paths")
+SECTIONS = (*PLAIN, *OF_DYNAMIC, "growth")
 FEW_ROWS = (1, 2, 3, 5, 8, 13, 24, 31, 64, 128, 512)
 
 
@@ -26,6 +28,7 @@ class Settings:
         self.all_cores = len(os.sched_getaffinity(0))
         self.engines = chosen("engine", given.engines, ENGINES)
         self.sections = chosen("section", given.section, SECTIONS)
+        Engine.by_processor_time = given.processor_time
 
     def shapes(self, model, few=False):
         """All shapes of a model; in a quick run, or if `few` suffice, only some of the many of a matrix product."""
@@ -47,15 +50,15 @@ def chosen(kind, names, known):
     return names
 
 
-def chosen_models(names, others):
-    """The models of full size whose ids begin with these names; all if none is given. `others` are also known."""
-    known = {model.id: model for model in full.MODELS}
-    if not names:
-        return list(known.values())
-    for name in names:
-        if not any(id.startswith(name) for id in [*known, *others]):
+def chosen_models(names, models):
+    """Those whose ids begin with these names; all if none is given."""
+    return [model for model in models if not names or any(model.id.startswith(name) for name in names)]
+
+
+def check_names(names, known):
+    for name in names or []:
+        if not any(id.startswith(name) for id in known):
             raise SystemExit(f"no model {name}; there are: {' '.join(known)}")
-    return [model for id, model in known.items() if any(id.startswith(name) for name in names)]
 
 
 def exported(models, report):
@@ -76,8 +79,12 @@ def run(given):
     if "selkie" in settings.engines and not os.access(SELKIE, os.X_OK):
         raise SystemExit(f"there is no {SELKIE}; ./dev build release selkie kernels_bench makes it")
     names = given.models.split(",") if given.models else None
+    plain = full.MODELS if any(section in PLAIN for section in settings.sections) else []
+    branching = dynamic.MODELS if any(section in OF_DYNAMIC for section in settings.sections) else []
     small = zoo.models() if "correct" in settings.sections else {}
-    models, paths = exported(chosen_models(names, small), report)
+    check_names(names, [*(model.id for model in [*plain, *branching]), *small])
+    models, paths = exported(chosen_models(names, plain), report)
+    branching, branching_paths = exported(chosen_models(names, branching), report)
     packages = [PEERS[name].package for name in settings.engines if name in PEERS]
     head(report, {name: importlib.metadata.version(name) for name in packages}, settings.threads)
     nets = [model for model in models if not is_product(model.id)]
@@ -102,6 +109,15 @@ def run(given):
         report.section("Answers")
         correct.compare(report, models, paths, names, settings)
     section("compile", "Compile and load", nets, costs.compile_times, without_torch)
+    if "flow" in settings.sections and branching:
+        report.section("Paths of dynamic models, 1 thread")
+        flow.compare(report, branching, branching_paths, settings.engines, settings)
+    if "paths" in settings.sections and branching:
+        report.section("Answers on all paths")
+        paths_taken.compare(report, branching, branching_paths, settings)
+    if "growth" in settings.sections:
+        report.section("Growth with the number of regions")
+        growth.compare(report, settings)
     report.finish()
     report.write(given.markdown, given.json)
     return 1 if report.missed else 0

@@ -105,7 +105,7 @@ class Mnn:
 
 
 class Torch:
-    """Only for models that are one matrix product."""
+    """Eager torch: a module of the zoo (`<model>.pt` beside the ONNX file), or a model that is one matrix product."""
 
     package = "torch"
 
@@ -115,23 +115,31 @@ class Torch:
         self.module = torch
 
     def load(self, path, threads):
+        self.module.set_num_threads(threads)
+        self.call = self.saved(path) if path.with_suffix(".pt").exists() else self.product(path)
+
+    def saved(self, path):
+        sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where the module's classes are
+        return self.module.load(path.with_suffix(".pt"), weights_only=False).eval()
+
+    def product(self, path):
         import onnx
 
-        self.module.set_num_threads(threads)
         graph = onnx.load(path).graph
         if [node.op_type for node in graph.node] != ["MatMul"]:
-            raise RuntimeError("torch takes part in matrix products only")
-        self.weight = self.module.from_numpy(onnx.numpy_helper.to_array(graph.initializer[0]).copy())
+            raise RuntimeError("there is no torch module of this model")
+        weight = self.module.from_numpy(onnx.numpy_helper.to_array(graph.initializer[0]).copy())
+        return lambda x: self.module.mm(x, weight)
 
     def bind(self, inputs):
-        (self.x,) = (self.module.from_numpy(value) for value in inputs.values())
+        self.given = [self.module.from_numpy(value) for value in inputs.values()]
 
     def run(self):
         with self.module.inference_mode():
-            self.result = self.module.mm(self.x, self.weight)
+            self.result = self.call(*self.given)
 
     def outputs(self):
-        return [self.result.numpy()]
+        return [value.numpy() for value in (self.result if isinstance(self.result, tuple) else (self.result,))]
 
 
 PEERS = {"ort": OnnxRuntime, "openvino": OpenVino, "mnn": Mnn, "torch": Torch}
@@ -169,6 +177,13 @@ class Worker:
         return {"outputs": len(values)}
 
 
+def first_words(error):
+    """Of the error's text, without the lines that only say where in its sources a peer noticed it."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    telling = [line for line in lines if line and not line.startswith(("Exception from", "FrontEnd API", "Check 'false'"))]
+    return f"{type(error).__name__}: {' '.join(telling)}"[:300]
+
+
 def main(name, path, threads):
     # Libraries print to standard output as they like: that goes to standard error, and answers to where it was.
     answers = os.fdopen(os.dup(1), "w")
@@ -184,7 +199,7 @@ def main(name, path, threads):
         try:
             say(getattr(worker, command)(rest))
         except Exception as error:  # a peer that fails is a result
-            say({"error": f"{type(error).__name__}: {error}".splitlines()[0][:300]})
+            say({"error": first_words(error)})
 
 
 if __name__ == "__main__":

@@ -4,8 +4,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from .decisions import Below
 from .export import Model, image_net
 from .gated import Basic, Residual, shortcut
+
+
+def grid(x):
+    """Cells of equal size, 4 by 4, as adaptive pooling has them when 4 divides H and W; ONNX has no adaptive pooling."""
+    n, c, h, w = x.shape
+    return x.reshape(n, c, 4, h // 4, 4, w // 4)
 
 
 class InternalClassifier(nn.Module):
@@ -17,9 +24,7 @@ class InternalClassifier(nn.Module):
         self.out = nn.Linear(16 * c, classes)
 
     def forward(self, x):
-        # Cells of equal size, as adaptive pooling has them when 4 divides H and W; ONNX has no adaptive pooling.
-        n, c, h, w = x.shape
-        cells = x.reshape(n, c, 4, h // 4, 4, w // 4)
+        cells = grid(x)
         y = self.mix * cells.amax(dim=(3, 5)) + (1 - self.mix) * cells.mean(dim=(3, 5))
         return self.out(y.flatten(1))
 
@@ -29,13 +34,12 @@ class Exit(nn.Module):
 
     def __init__(self, body, classify, rest, threshold):
         super().__init__()
-        self.body, self.classify, self.rest = body, classify, rest
-        self.threshold: float = threshold
+        self.body, self.classify, self.rest, self.unsure = body, classify, rest, Below(threshold)
 
     def forward(self, x):
         x = self.body(x)
         out = self.classify(x)
-        if bool(torch.softmax(out, dim=1).max() < self.threshold):
+        if self.unsure(torch.softmax(out, dim=1).max()):
             out = self.rest(x)
         return out
 
@@ -49,18 +53,34 @@ class Final(nn.Module):
         return self.head(self.body(x))
 
 
-def with_exits(layers, channels, after, head, classes, threshold):
+def with_exits(layers, channels, after, head, classes, threshold, classifier=InternalClassifier):
     """A chain of the layers with an exit after each one numbered in `after`; channels[i] is the width after layer i."""
     start = after[-1] + 1 if after else 0
     chain = Final(nn.Sequential(*layers[start:]), head)
     for previous, last in zip([-1, *after[:-1]][::-1], after[::-1]):
         body = nn.Sequential(*layers[previous + 1 : last + 1])
-        chain = Exit(body, InternalClassifier(channels[last], classes), chain, threshold)
+        chain = Exit(body, classifier(channels[last], classes), chain, threshold)
     return chain
 
 
 def pooled_head(c, classes):
     return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(c, classes))
+
+
+class GridHead(nn.Module):
+    """The average of each cell, then a linear layer."""
+
+    def __init__(self, c, classes):
+        super().__init__()
+        self.out = nn.Linear(16 * c, classes)
+
+    def forward(self, x):
+        return self.out(grid(torch.relu(x)).mean(dim=(3, 5)).flatten(1))
+
+
+def after_stem(blocks):
+    """The layers of these blocks, counted from 0, where layer 0 is the stem."""
+    return [block + 1 for block in blocks]
 
 
 def separable(cin, cout, stride):
@@ -77,7 +97,7 @@ def sdn_mobilenet(width=64, classes=1000, exits=(2, 4, 6, 8, 11), threshold=0.5)
     for m, stride in plan:
         layers.append(separable(channels[-1], m * width, stride))
         channels.append(m * width)
-    return with_exits(layers, channels, list(exits), pooled_head(channels[-1], classes), classes, threshold)
+    return with_exits(layers, channels, after_stem(exits), pooled_head(channels[-1], classes), classes, threshold)
 
 
 def sdn_vgg16bn(width=64, side=256, classes=1000, exits=(1, 3, 5, 6, 8, 9), threshold=0.9):
@@ -135,8 +155,7 @@ def sdn_residual(block, widths, depths, classes, exits, threshold, stem_width, s
         for i in range(depth):
             layers.append(block(channels[-1], width, 2 if level > 0 and i == 0 else 1))
             channels.append(width)
-    head = nn.Sequential(nn.ReLU(), pooled_head(widths[-1], classes))
-    return with_exits(layers, channels, list(exits), head, classes, threshold)
+    return with_exits(layers, channels, after_stem(exits), GridHead(widths[-1], classes), classes, threshold)
 
 
 def sdn_resnet56(widths=(16, 32, 64), depths=(9, 9, 9), classes=1000, exits=(3, 7, 11, 15, 19, 23), threshold=0.9):
@@ -169,12 +188,11 @@ class RaNetStage(nn.Module):
 class RaNetExit(nn.Module):
     def __init__(self, stage, rest, threshold):
         super().__init__()
-        self.stage, self.rest = stage, rest
-        self.threshold: float = threshold
+        self.stage, self.rest, self.unsure = stage, rest, Below(threshold)
 
     def forward(self, image, below):
         x, out = self.stage(image, below)
-        if bool(torch.softmax(out, dim=1).max() < self.threshold):
+        if self.unsure(torch.softmax(out, dim=1).max()):
             out = self.rest(image, x)
         return out
 
@@ -193,14 +211,20 @@ class RaNet(nn.Module):
 
     def __init__(self, widths=(64, 128, 256), depth=8, classes=1000, threshold=0.7):
         super().__init__()
-        below, stages = 3, []
-        for i, width in enumerate(widths):
-            stage = RaNetStage(width, below, depth, 0.5 ** (len(widths) - 1 - i), classes).eval()
-            stages.append(torch.jit.trace(stage, (torch.zeros(1, 3, 64, 64), torch.zeros(1, below, 8, 8))))
-            below = width
+        self.below = [3, *widths[:-1]]
+        stages = [
+            RaNetStage(width, below, depth, 0.5 ** (len(widths) - 1 - i), classes)
+            for i, (width, below) in enumerate(zip(widths, self.below))
+        ]
         self.chain = RaNetLast(stages[-1])
         for stage in stages[-2::-1]:
             self.chain = RaNetExit(stage, self.chain, threshold)
+
+    def trace_parts(self):
+        link = self.chain
+        for below in self.below:
+            link.stage = torch.jit.trace(link.stage, (torch.zeros(1, 3, 64, 64), torch.zeros(1, below, 8, 8)))
+            link = getattr(link, "rest", None)
 
     def forward(self, image):
         return self.chain(image, image)
@@ -213,9 +237,9 @@ MODELS = [
     Model(
         "b3",
         "sdn_resnet56",
-        image_net(lambda: sdn_resnet56((4, 8, 16), (3, 3, 3), 10, (1, 3, 5, 7)), ((64, 64), (96, 128))),
+        image_net(lambda: sdn_resnet56((4, 8, 16), (3, 3, 3), 10, (0, 2, 4, 6)), ((64, 64), (96, 128))),
     ),
     Model(
-        "b4", "sdn_wrn32_4", image_net(lambda: sdn_wrn32_4((4, 8, 16), (2, 2, 2), 10, (2, 4)), ((64, 64), (96, 128)))
+        "b4", "sdn_wrn32_4", image_net(lambda: sdn_wrn32_4((4, 8, 16), (2, 2, 2), 10, (1, 3)), ((64, 64), (96, 128)))
     ),
 ]

@@ -13,6 +13,7 @@ from torch import nn
 import onnx
 from onnx import TensorShapeProto
 
+from .decisions import decisions
 from .graphs import forget_shapes
 
 OPSET = 17
@@ -52,14 +53,17 @@ def honest(model):
 def export(path, make, examples, axes, outputs=("out",), script=False):
     """Seeds, makes the module and exports it with the given names of dynamic input axes, tracing the first example.
 
-    `script` compiles the module instead, which keeps its control flow."""
+    `script` compiles the module instead, which keeps its control flow; `trace_parts()` of a module replaces those of its parts
+    that are to be traced nevertheless."""
     torch.manual_seed(0)
     module = make().eval()
     args = tuple(torch.from_numpy(v) for v in examples[0].values())
-    if script:
-        module = torch.jit.script(module)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        if script:
+            if hasattr(module, "trace_parts"):
+                module.trace_parts()
+            module = torch.jit.script(module)
         raw = io.BytesIO()
         torch.onnx.export(
             module,
@@ -76,7 +80,7 @@ def export(path, make, examples, axes, outputs=("out",), script=False):
 
 
 def calibrated(module, *example):
-    """Sets the statistics of batch norms on one example, so that values stay of order 1.
+    """Sets the statistics of batch norms on one example, so that values stay of order 1; every gate is on for that.
 
     The norms only scale, all channels alike: a net of random weights maps all inputs to nearly the same values, and
     taking away their mean, or scaling up channels that are almost 0, would leave rounding errors, made large.
@@ -91,6 +95,7 @@ def calibrated(module, *example):
 
     norms = [m for m in module.modules() if isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d))]
     hooks = [norm.register_forward_pre_hook(scale) for norm in norms]
+    hooks += [decide.register_forward_hook(lambda *_: True) for decide in decisions(module).values()]
     with torch.no_grad():
         module.eval()(*example)
     for hook in hooks:

@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from .decisions import Above, Kept
 from .export import Model, image_net
 
 
@@ -77,15 +78,16 @@ class PooledGate(nn.Module):
 
 
 class ConvGate(nn.Module):
-    """SkipNet's feed-forward gate: convolutions, pool and a two-way softmax."""
+    """SkipNet's feed-forward gate: convolutions, pool and a two-way softmax. `mid` is their width, the input's unless given."""
 
-    def __init__(self, c):
+    def __init__(self, c, mid=None):
         super().__init__()
+        mid = mid or c
         self.body = nn.Sequential(
-            nn.MaxPool2d(2), nn.Conv2d(c, c, 3, 1, 1), nn.BatchNorm2d(c), nn.ReLU(),
-            nn.Conv2d(c, c, 3, 2, 1), nn.BatchNorm2d(c), nn.ReLU(),
+            nn.MaxPool2d(2), nn.Conv2d(c, mid, 3, 1, 1), nn.BatchNorm2d(mid), nn.ReLU(),
+            nn.Conv2d(mid, mid, 3, 2, 1), nn.BatchNorm2d(mid), nn.ReLU(),
         )  # fmt: skip
-        self.out = nn.Conv2d(c, 2, 1)
+        self.out = nn.Conv2d(mid, 2, 1)
 
     def forward(self, x):
         y = self.out(self.body(x).mean(dim=(2, 3), keepdim=True))
@@ -95,22 +97,25 @@ class ConvGate(nn.Module):
 class Gated(nn.Module):
     def __init__(self, branch, skip, gate):
         super().__init__()
-        self.branch, self.skip, self.gate = branch, skip, gate
+        self.branch, self.skip, self.gate, self.decide = branch, skip, gate, Above(0.0)
 
     def forward(self, x):
         y = self.skip(x)
-        if bool(self.gate(x) > 0.0):
+        if self.decide(self.gate(x)):
             y = y + self.branch(x)
         return torch.relu(y)
 
 
 class GatedNet(nn.Module):
+    """`first` is the width of the stem, that of the first stage unless given."""
+
     def __init__(
-        self, gate, block=Bottleneck, widths=(256, 512, 1024, 2048), depths=(3, 4, 6, 3), classes=1000, small=False
-    ):
+        self, gate, block=Bottleneck, widths=(256, 512, 1024, 2048), depths=(3, 4, 6, 3), classes=1000, small=False, first=None
+    ):  # fmt: skip
         super().__init__()
-        self.stem = stem(widths[0], small)
-        self.blocks = stages(block, widths, depths, lambda branch, skip, c: Gated(branch, skip, gate(c)))
+        first = first or widths[0]
+        self.stem = stem(first, small)
+        self.blocks = stages(block, widths, depths, lambda branch, skip, c: Gated(branch, skip, gate(c)), first)
         self.head = nn.Linear(widths[-1], classes)
 
     def forward(self, image):
@@ -125,12 +130,12 @@ class RecurrentGated(nn.Module):
 
     def __init__(self, branch, skip, c):
         super().__init__()
-        self.branch, self.skip, self.squeeze = branch, skip, nn.Conv2d(c, 10, 1)
+        self.branch, self.skip, self.squeeze, self.decide = branch, skip, nn.Conv2d(c, 10, 1), Above(0.5)
 
     def forward(self, x, keep):
         y = self.skip(x)
         full = torch.relu(y + self.branch(x))
-        if bool(keep > 0.5):
+        if self.decide(keep):
             y = full
         return y
 
@@ -150,9 +155,12 @@ class RecurrentNet(nn.Module):
         super().__init__()
         self.stem = stem(widths[0], True)
         self.blocks = stages(Basic, widths, depths, RecurrentGated)
-        zero = torch.zeros(1, 1, 10)
-        self.gate = torch.jit.trace(RecurrentGate().eval(), (zero, zero, zero))
+        self.gate = RecurrentGate()
         self.head = nn.Linear(widths[-1], classes)
+
+    def trace_parts(self):
+        zero = torch.zeros(1, 1, 10)
+        self.gate = torch.jit.trace(self.gate, (zero, zero, zero))
 
     def forward(self, image):
         x = self.stem(image)
@@ -167,11 +175,11 @@ class RecurrentNet(nn.Module):
 class PolicyBlock(nn.Module):
     def __init__(self, branch, skip):
         super().__init__()
-        self.branch, self.skip = branch, skip
+        self.branch, self.skip, self.decide = branch, skip, Above(0.5)
 
     def forward(self, x, keep):
         y = self.skip(x)
-        if bool(keep > 0.5):
+        if self.decide(keep):
             y = torch.relu(y + self.branch(x))
         return y
 
@@ -185,8 +193,18 @@ class Residual(nn.Module):
         return torch.relu(self.skip(x) + self.branch(x))
 
 
+class Resized(nn.Module):
+    def __init__(self, side):
+        super().__init__()
+        self.side: int = side
+
+    def forward(self, image):
+        return F.interpolate(image, size=[self.side, self.side], mode="bilinear", align_corners=False)
+
+
 class BlockDrop(nn.Module):
-    """A policy net decides once for all blocks; `shrink` is the side length of its input."""
+    """A policy net decides once for all blocks; `shrink` is the side length of its input, that of the image unless given.
+    `first` is as for GatedNet."""
 
     def __init__(
         self,
@@ -196,20 +214,21 @@ class BlockDrop(nn.Module):
         classes=1000,
         small=False,
         shrink=112,
+        first=None,
     ):
         super().__init__()
-        self.shrink: int = shrink
+        first = first or widths[0]
         self.policy = nn.Sequential(
-            stem(16, True), *stages(Basic, (16, 32, 64), (1, 1, 1), lambda branch, skip, _: Residual(branch, skip)),
+            Resized(shrink) if shrink else nn.Identity(), stem(16, True),
+            *stages(Basic, (16, 32, 64), (1, 1, 1), lambda branch, skip, _: Residual(branch, skip)),
             nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, sum(depths)), nn.Sigmoid(),
         )  # fmt: skip
-        self.stem = stem(widths[0], small)
-        self.blocks = stages(block, widths, depths, lambda branch, skip, _: PolicyBlock(branch, skip))
+        self.stem = stem(first, small)
+        self.blocks = stages(block, widths, depths, lambda branch, skip, _: PolicyBlock(branch, skip), first)
         self.head = nn.Linear(widths[-1], classes)
 
     def forward(self, image):
-        small = F.interpolate(image, size=[self.shrink, self.shrink], mode="bilinear", align_corners=False)
-        policy = self.policy(small)
+        policy = self.policy(image)
         x = self.stem(image)
         for i, block in enumerate(self.blocks):
             x = block(x, policy[0, i])
@@ -233,12 +252,12 @@ class DualGated(nn.Module):
 
     def __init__(self, c):
         super().__init__()
-        self.channels = nn.Linear(c, c)
+        self.channels, self.kept = nn.Linear(c, c), Kept()
         self.places = nn.Conv2d(c, 1, 3, padding=1)
         self.first, self.second = (nn.Parameter(torch.randn(c, c, 3, 3) / (3 * c**0.5)) for _ in range(2))
 
     def forward(self, x):
-        kept = torch.nonzero(self.channels(x.mean(dim=(2, 3)))[0] > 0)[:, 0]
+        kept = self.kept(self.channels(x.mean(dim=(2, 3)))[0])
         middle = torch.relu(PlainConv.apply(x, self.first.index_select(0, kept)))
         y = PlainConv.apply(middle, self.second.index_select(1, kept))
         place = (self.places(x) > 0).flatten()

@@ -112,11 +112,11 @@ def mamba_block(b, x, i, width, inner, state, rank, kernel):
     return b.op("Add", x, b.op("MatMul", y, b.weight(inner, width)))
 
 
-def mamba(path, layers=2, width=8, words=30):
+def mamba(path, layers=2, width=8, words=30, state=4, rank=2):
     b = Builder()
     x = b.op("Gather", b.weight(words, width), b.input("ids", INT64, ["B", "T"]))
     for i in range(layers):
-        x = mamba_block(b, x, i, width, 2 * width, 4, 2, 4)
+        x = mamba_block(b, x, i, width, 2 * width, state, rank, 4)
     examples = [{"ids": integers(words, *shape)} for shape in ((1, 16), (3, 29))]
     b.write(path, [(b.op("MatMul", x, b.weight(width, words)), FLOAT, 3)], examples)
 
@@ -169,6 +169,76 @@ def tree_lstm(path, width=6, hidden=4):
     graph.output.extend([sequence(hs2), sequence(cs2)])
     hs, cs = b.op("Loop", trips, b.const(True, np.bool_), hs, cs, results=2, body=graph)
     b.write(path, [(b.op("SequenceAt", hs, b.const(-1)), FLOAT, 2)], tree_examples(width))
+
+
+def balanced_tree(leaves):
+    """As `tree`, with all leaves at one depth, or at two."""
+    level, pairs = list(range(leaves)), []
+    while len(level) > 1:
+        joined = [tuple(level[i : i + 2]) for i in range(0, len(level) - 1, 2)]
+        rest = level[2 * len(joined) :]
+        level = [leaves + len(pairs) + i for i in range(len(joined))] + rest
+        pairs += joined
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def node_inputs(pairs, width, seed=1):
+    """An input for every node, and the rows of its children's states: row 0 is no child's, node i's is i + 1."""
+    leaves = len(pairs) + 1
+    rows = np.concatenate([np.zeros((leaves, 2), np.int64), pairs.reshape(-1, 2) + 1])
+    return {"x": normal(len(rows), width, seed=seed), "children": rows}
+
+
+def node_cell(b, x, hs, cs, width, hidden):
+    """One node of a child-sum Tree-LSTM; hs and cs hold a row per child. Returns the new h and c, of one row each."""
+    rows = b.const([0])
+    total = b.op("ReduceSum", hs, rows, keepdims=1)
+    gates = b.op("Add", b.linear(x, width, 3 * hidden), b.op("MatMul", total, b.weight(hidden, 3 * hidden)))
+    i, o, u = b.op("Split", gates, b.const([hidden] * 3), results=3, axis=-1)
+    forget = b.op("Add", b.linear(x, width, hidden), b.op("MatMul", hs, b.weight(hidden, hidden)))
+    kept = b.op("ReduceSum", b.op("Mul", b.op("Sigmoid", forget), cs), rows, keepdims=1)
+    c = b.op("Add", b.op("Mul", b.op("Sigmoid", i), b.op("Tanh", u)), kept)
+    return b.op("Mul", b.op("Sigmoid", o), b.op("Tanh", c)), c
+
+
+def node_loop(width):
+    """The builders outside and inside of a loop over all nodes of a tree: (b, body, trips, step, go, x, pair)."""
+    b = Builder()
+    x, children = b.input("x", FLOAT, ["V", width]), b.input("children", INT64, ["V", 2])
+    trips, body = b.op("Squeeze", dim(b, x, 0)), b.nest()
+    step, go = body.input("step", INT64, []), body.input("go", BOOL, [])
+    own = body.op("Gather", x, body.op("Unsqueeze", step, b.const([0])))
+    return b, body, trips, step, go, own, body.op("Gather", children, step)
+
+
+def tree_lstm_scatter(path, width=300, hidden=150):
+    """States are rows of two tensors; a node gathers its children's rows and scatters its own."""
+    b, body, trips, step, go, x, pair = node_loop(width)
+    count = b.op("Concat", b.op("Add", b.op("Unsqueeze", trips, b.const([0])), b.const([1])), b.const([hidden]), axis=0)
+    zero = b.op("ConstantOfShape", count)
+    hs, cs = body.input("hs", FLOAT), body.input("cs", FLOAT)
+    h, c = node_cell(body, x, body.op("Gather", hs, pair), body.op("Gather", cs, pair), width, hidden)
+    at = body.op("Reshape", body.op("Add", step, b.const(1)), b.const([1, 1]))
+    outputs = [(body.op("Identity", go), BOOL)]
+    outputs += [(body.op("ScatterND", rows, at, new), FLOAT) for rows, new in ((hs, h), (cs, c))]
+    hs, _ = b.op("Loop", trips, b.const(True, np.bool_), zero, zero, results=2, body=body.graph("body", outputs))
+    b.write(path, [(b.op("Gather", hs, b.const([-1])), FLOAT, 2)], [node_inputs(tree(n, n), width) for n in (3, 8)])
+
+
+def tree_lstm_sequence(path, width=300, hidden=150):
+    """States are items of two sequences, grown by one per node."""
+    b, body, trips, step, go, x, pair = node_loop(width)
+    zero = b.const(np.zeros((1, hidden)), np.float32)
+    first = [b.op("SequenceConstruct", zero) for _ in range(2)]
+    body.inputs += [sequence("hs"), sequence("cs")]
+    sides = [body.op("Squeeze", side) for side in body.op("Split", pair, results=2, axis=0)]
+    rows = [body.op("Concat", *(body.op("SequenceAt", s, side) for side in sides), axis=0) for s in ("hs", "cs")]
+    h, c = node_cell(body, x, *rows, width, hidden)
+    go, grown = body.op("Identity", go), [body.op("SequenceInsert", s, new) for s, new in (("hs", h), ("cs", c))]
+    graph = body.graph("body", [(go, BOOL)])
+    graph.output.extend(sequence(name) for name in grown)
+    hs, _ = b.op("Loop", trips, b.const(True, np.bool_), *first, results=2, body=graph)
+    b.write(path, [(b.op("SequenceAt", hs, b.const(-1)), FLOAT, 2)], [node_inputs(tree(n, n), width) for n in (3, 8)])
 
 
 def tree_rnn(b, x, y, hidden):

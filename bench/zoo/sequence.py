@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from .decisions import Below
 from .export import Model, export, integers, normal
 
 
@@ -77,13 +78,12 @@ class Exit(nn.Module):
 
     def __init__(self, layer, width, classes, threshold, rest):
         super().__init__()
-        self.layer, self.classify, self.rest = layer, nn.Linear(width, classes), rest
-        self.threshold: float = threshold
+        self.layer, self.classify, self.rest, self.unsure = layer, nn.Linear(width, classes), rest, Below(threshold)
 
     def forward(self, x, bias):
         x = self.layer(x, bias)
         out = self.classify(x[:, 0])
-        if bool(torch.softmax(out, dim=-1).max() < self.threshold):
+        if self.unsure(torch.softmax(out, dim=-1).max()):
             out = self.rest(x, bias)
         return out
 
@@ -102,16 +102,18 @@ class Berxit(nn.Module):
 
     def __init__(self, words=30522, width=768, heads=12, layers=12, classes=2, threshold=0.7):
         super().__init__()
-        self.embed = torch.jit.trace(Embedding(words, width), torch.ones(1, 4, dtype=torch.int64))
-
-        def layer():
-            return torch.jit.trace(
-                EncoderLayer(width, heads).eval(), (torch.zeros(1, 4, width), torch.zeros(1, 1, 1, 4))
-            )
-
-        self.chain = LastExit(layer(), width, classes)
+        self.width: int = width
+        self.embed = Embedding(words, width)
+        self.chain = LastExit(EncoderLayer(width, heads), width, classes)
         for _ in range(layers - 1):
-            self.chain = Exit(layer(), width, classes, threshold, self.chain)
+            self.chain = Exit(EncoderLayer(width, heads), width, classes, threshold, self.chain)
+
+    def trace_parts(self):
+        self.embed = torch.jit.trace(self.embed, torch.ones(1, 4, dtype=torch.int64))
+        link, example = self.chain, (torch.zeros(1, 4, self.width), torch.zeros(1, 1, 1, 4))
+        while link is not None:
+            link.layer = torch.jit.trace(link.layer, example)
+            link = getattr(link, "rest", None)
 
     def forward(self, ids, mask):
         return self.chain(self.embed(ids), mask_bias(mask))
@@ -250,6 +252,10 @@ class Greedy(nn.Module):
         self.width: int = width
         self.end: int = end
 
+    def trace_parts(self):
+        cache = torch.zeros(self.layers, 1, self.heads, 4, self.width)
+        self.step = torch.jit.trace(self.step, (torch.ones(1, 3, dtype=torch.int64), cache, cache))
+
     def forward(self, ids, most):
         cache = torch.zeros(self.layers, ids.size(0), self.heads, 0, self.width)
         logits, k, v = self.step(ids, cache, cache)
@@ -344,10 +350,9 @@ def gpt2_greedy(path):
     ended = integers(50, 1, 5)  # the end token follows at once: the loop makes no trip
 
     def make():
-        model, cache = Gpt2(50, 16, 2, 2).eval(), torch.zeros(2, 1, 2, 4, 8)
-        step = torch.jit.trace(model, (torch.ones(1, 3, dtype=torch.int64), cache, cache))
-        end = int(torch.argmax(model(torch.as_tensor(ended), cache[:, :, :, :0], cache[:, :, :, :0])[0]))
-        return Greedy(step, 2, 2, 8, end)
+        model, cache = Gpt2(50, 16, 2, 2).eval(), torch.zeros(2, 1, 2, 0, 8)
+        end = int(torch.argmax(model(torch.as_tensor(ended), cache, cache)[0]))
+        return Greedy(model, 2, 2, 8, end)
 
     examples = [{"ids": integers(50, 1, s), "most": integers(1, 1) + m} for s, m in ((4, 6), (7, 3))]
     examples.append({"ids": ended, "most": integers(1, 1) + 4})

@@ -1,14 +1,18 @@
-// Runs a model many times at random shapes in one process, and holds its memory after the first runs against that at
-// the end: soak MODEL RUNS SYMBOL=LOW..HIGH[:STEP]… INPUT=SHAPE[:LOW..HIGH]…, as in ids=BxS:0..99. The exit code is 1
-// if memory grew by a percent or more, or more plans are kept than the runtime says it keeps.
+// Runs a model many times at random shapes and paths in one process, and holds its memory, open files and threads after
+// the first runs against those at the end: soak MODEL RUNS SYMBOL=LOW..HIGH[:STEP]… INPUT=SHAPE[:LOW..HIGH]…, as in
+// ids=BxS:0..99. The exit code is 1 if memory grew by a percent or more, files or threads at all, or more plans are
+// kept than the runtime says it keeps.
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <chrono>
+#include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
+#include <set>
 
 #include "base/convert.h"
 #include "driver/build.h"
@@ -47,6 +51,9 @@ Range parse_range(std::string_view text) {
   return range;
 }
 
+// From -1 to 1.
+double signed_unit(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-52 - 1; }
+
 using Symbols = std::map<std::string, int64_t, std::less<>>;
 
 // What an input is drawn from.
@@ -62,9 +69,10 @@ struct Source {
       dims.push_back(at != symbols.end() ? at->second : number(token));
     }
     std::vector<double> elements(static_cast<size_t>(element_count(dims)));
+    // Calibrated nets decide by the contrast of their input.
+    double contrast = std::exp2(2 * signed_unit(random));
     for (double& element : elements)
-      element = is_float(dtype) ? static_cast<double>(random() >> 11) * 0x1p-52 - 1
-                                : static_cast<double>(values.draw(random));
+      element = is_float(dtype) ? contrast * signed_unit(random) : static_cast<double>(values.draw(random));
     return narrow<double>(elements, dtype, dims);
   }
 };
@@ -91,6 +99,15 @@ int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
+int64_t entries(const char* folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+}
+
+// What a process holds of the system's.
+struct Held {
+  int64_t bytes = resident_bytes(), files = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+};
+
 int soak(const std::string& model, int64_t runs, std::span<char*> given) {
   driver::Built built = driver::build(onnx::import_file(model, ops::op_set()));
   std::map<std::string, Range, std::less<>> ranges;
@@ -109,27 +126,33 @@ int soak(const std::string& model, int64_t runs, std::span<char*> given) {
 
   runtime::Context context(built.executable);
   std::mt19937_64 random(0);
-  int64_t early = 0;
+  std::optional<Held> early;
+  std::set<int64_t> launches;
   auto start = std::chrono::steady_clock::now();
   for (int64_t run = 0; run < runs; ++run) {
-    if (run == first_runs) early = resident_bytes();
+    if (run == first_runs) early.emplace();
     Symbols symbols;
     for (const auto& [name, range] : ranges) symbols.emplace(name, range.draw(random));
     std::vector<HostValue> inputs;
     for (const Source& source : sources) inputs.push_back(source.draw(symbols, random));
     context.run(inputs);
+    launches.insert(context.statistics().launches);
   }
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  double growth = static_cast<double>(resident_bytes() - early) / static_cast<double>(early);
+  Held last;
+  double growth = static_cast<double>(last.bytes - early->bytes) / static_cast<double>(early->bytes);
   const runtime::Statistics& statistics = context.statistics();
-  bool passed = growth < most_growth && statistics.kept_plans <= runtime::most_kept_plans;
+  bool passed = growth < most_growth && last.files <= early->files && last.threads <= early->threads &&
+                statistics.kept_plans <= runtime::most_kept_plans;
   fmt::print(
-      "{}: {} runs in {:.0f} s, {} host calls in the last; memory after {} runs {:.1f} MiB, at the end {:+.2f} %, bar "
-      "{:g} "
-      "%; {} plans made, {} kept of at most {}: {}\n",
-      model.substr(model.rfind('/') + 1), runs, seconds, statistics.host_calls, first_runs,
-      static_cast<double>(early) / (1 << 20), 100 * growth, 100 * most_growth, statistics.plans, statistics.kept_plans,
-      runtime::most_kept_plans, passed ? "pass" : "FAIL");
+      "{}: {} runs in {:.0f} s, {} host calls in the last, {} different numbers of launches; memory after {} runs "
+      "{:.1f} "
+      "MiB, at the end {:+.2f} %, bar {:g} %; files {} → {}, threads {} → {}; {} plans made, {} kept of at most {}: "
+      "{}\n",
+      model.substr(model.rfind('/') + 1), runs, seconds, statistics.host_calls, launches.size(), first_runs,
+      static_cast<double>(early->bytes) / (1 << 20), 100 * growth, 100 * most_growth, early->files, last.files,
+      early->threads, last.threads, statistics.plans, statistics.kept_plans, runtime::most_kept_plans,
+      passed ? "pass" : "FAIL");
   return passed ? 0 : 1;
 }
 
