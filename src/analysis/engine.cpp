@@ -41,6 +41,18 @@ Type simplified(Type type, const sym::Facts& facts) {
   return type;
 }
 
+void collect_expressions(const Type& type, std::vector<sym::Expr>& out) {
+  if (type.dims) out.insert(out.end(), type.dims->begin(), type.dims->end());
+  for (const Type& part : type.parts) collect_expressions(part, out);
+}
+
+void collect_expressions(const Known& known, std::vector<sym::Expr>& out) {
+  collect_expressions(known.type, out);
+  if (!known.contents) return;
+  for (sym::Expr e : known.contents->elements)
+    if (e) out.push_back(e);
+}
+
 // What a declaration says that nobody has checked: everything but dims.
 Type without_dims(Type type) {
   type.dims.reset();
@@ -291,7 +303,7 @@ std::optional<std::vector<Known>> Rdp::Engine::run_region(const Node& node, size
   s.yields = std::vector<Known>(region.yields.size());
   // Past the budget nothing is claimed about the region.
   if (visits_left_ <= 0 || depth_ > max_depth) return s.yields;
-  s.facts = outer.facts;
+  s.facts = facts_inside(node, region, outer, parameters);
   try {
     assume(s.facts);
   } catch (const Error&) {
@@ -302,6 +314,29 @@ std::optional<std::vector<Known>> Rdp::Engine::run_region(const Node& node, size
   }
   complete(s, node, parameters);
   return s.yields;
+}
+
+// Of all that is known outside, what a region can ask for: about what it is given, what it uses, and how often it runs.
+sym::Facts Rdp::Engine::facts_inside(const Node& node, const Region& region, const RegionState& outer,
+                                     const std::vector<Known>& parameters) {
+  std::vector<sym::Expr> expressions;
+  for (const Known& parameter : parameters) collect_expressions(parameter, expressions);
+  for (const Value* v : captured(region)) collect_expressions(stored(v), expressions);
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    if (node.operands[i] != nullptr) collect_expressions(stored(node.operands[i]), expressions);
+    if (const ir::SymbolicInts* given = node.static_operand(i))
+      expressions.insert(expressions.end(), given->elements.begin(), given->elements.end());
+  }
+  // Static operands of nodes inside, too.
+  ir::for_each_node(region, [&](const Node& inner) {
+    for (size_t i = 0; i < inner.operands.size(); ++i)
+      if (const ir::SymbolicInts* given = inner.static_operand(i))
+        expressions.insert(expressions.end(), given->elements.begin(), given->elements.end());
+  });
+  for (size_t kind : {0, 1})
+    if (auto own = symbols_by_key_.find({&node, SIZE_MAX, kind}); own != symbols_by_key_.end())
+      expressions.push_back(own->second);
+  return outer.facts.about(expressions);
 }
 
 // Analyses a region that can be entered, and finds whether it can be completed.
@@ -342,7 +377,7 @@ void Rdp::Engine::complete(RegionState& s, const Node& node, const std::vector<K
 // What a region that is never entered would look like: nobody relies on it, but a reader may ask.
 void Rdp::Engine::describe_dead(RegionState& s, RegionState& outer, std::vector<Known> parameters) {
   bool with_requirements = std::exchange(s.with_requirements, false);
-  s.facts = outer.facts;
+  s.facts = facts_inside(*s.region->parent, *s.region, outer, parameters);
   try {
     for (size_t i = 0; i < parameters.size() && i < s.region->parameters.size(); ++i)
       known[s.region->parameters[i].get()] = std::move(parameters[i]);

@@ -72,6 +72,8 @@ class Rdp::Engine {
                                                    const std::function<void(sym::Facts&)>& assume, bool tentative);
   std::vector<ir::Known> call(const ir::Node& node, RegionState& outer, std::string_view function,
                               std::vector<ir::Known> arguments);
+  sym::Facts facts_inside(const ir::Node& node, const ir::Region& region, const RegionState& outer,
+                          const std::vector<ir::Known>& parameters);
   void complete(RegionState& state, const ir::Node& node, const std::vector<ir::Known>& parameters);
   void describe_dead(RegionState& state, RegionState& outer, std::vector<ir::Known> parameters);
   void forget(const ir::Region& region);

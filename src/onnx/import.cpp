@@ -15,7 +15,25 @@ namespace selkie::onnx {
 namespace {
 
 using ir::Value;
-using Scope = std::map<Bytes, Value*>;
+
+// Names of values, those of the graph around it, too.
+class Scope {
+ public:
+  explicit Scope(const Scope* outer = nullptr) : outer_(outer) {}
+
+  // Null if there is none of that name.
+  Value* find(Bytes name) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->outer_)
+      if (auto at = scope->own_.find(name); at != scope->own_.end()) return at->second;
+    return nullptr;
+  }
+  void set(Bytes name, Value* value) { own_[name] = value; }
+
+ private:
+  const Scope* outer_;
+  std::map<Bytes, Value*> own_;
+};
+
 using Opsets = std::map<std::string, int64_t, std::less<>>;
 using AttributeBindings = std::map<Bytes, const AttributeProto*>;  // what a call gives a function's attributes
 
@@ -42,10 +60,10 @@ class Importer {
     Scope scope;
     std::set<Bytes> initializers = declare_initializers(graph, scope);
     for (const ValueInfo& input : graph.inputs) {
-      if (scope.contains(input.name)) continue;  // an initialiser of that name fixes the input
+      if (scope.find(input.name) != nullptr) continue;  // an initialiser of that name fixes the input
       if (input.name.empty()) fail("an input of the graph has no name");
       Value* parameter = main.body.add_parameter(std::string(input.name), type_of(input));
-      scope.emplace(input.name, parameter);
+      scope.set(input.name, parameter);
     }
     check_distinct(graph.inputs);
     body(graph.nodes, graph.value_infos, graph.outputs, initializers, main.body, scope, frame);
@@ -90,7 +108,7 @@ class Importer {
     auto declare = [&](Bytes name, Value* value) {
       if (name.empty()) fail("an initialiser has no name");
       if (!own.insert(name).second) fail("initialiser '{}' is defined twice", name);
-      scope[name] = value;
+      scope.set(name, value);
     };
     for (const TensorProto& tensor : graph.initializers) {
       ir::Constant& constant = module_->add_constant(tensor.name);
@@ -146,9 +164,9 @@ class Importer {
   }
 
   static Value* lookup(const Scope& scope, Bytes name, std::string_view what) {
-    auto at = scope.find(name);
-    if (at == scope.end()) fail("{} '{}' is not defined by any node, input or initialiser", what, name);
-    return at->second;
+    Value* found = scope.find(name);
+    if (found == nullptr) fail("{} '{}' is not defined by any node, input or initialiser", what, name);
+    return found;
   }
 
   // Imports nodes in dependence order into `region`; `scope` gains their results.
@@ -165,7 +183,7 @@ class Importer {
       try {
         std::vector<Value*> results = node(proto, source, declared, region, scope, frame);
         for (size_t i = 0; i < results.size(); ++i) {
-          if (!proto.outputs[i].empty()) scope[proto.outputs[i]] = results[i];
+          if (!proto.outputs[i].empty()) scope.set(proto.outputs[i], results[i]);
         }
       } catch (Error& error) {
         error.note(fmt::format("in node '{}' ({})", source, proto.op_type));
@@ -188,7 +206,7 @@ class Importer {
                at->second->op_type, node.name, node.op_type);
         if (initializers.contains(output))
           fail("value '{}' is defined twice: as an initialiser and by node '{}' ({})", output, node.name, node.op_type);
-        if (auto outer = scope.find(output); outer != scope.end() && outer->second->region == &region)
+        if (const Value* outer = scope.find(output); outer != nullptr && outer->region == &region)
           fail("value '{}' is defined twice: as an input and by node '{}' ({})", output, node.name, node.op_type);
       }
     }
@@ -312,12 +330,13 @@ class Importer {
     for (int i = 0; i < parameters; ++i) region.yields.push_back(region.add_parameter("x", {}));
   }
 
-  void subgraph(const GraphProto& graph, ir::Region& region, Scope scope, const Frame& frame) {
+  void subgraph(const GraphProto& graph, ir::Region& region, const Scope& outer, const Frame& frame) {
+    Scope scope(&outer);
     Frame inner = frame;
     if (++inner.depth > ir::max_region_depth) fail("subgraphs are nested more than {} deep", ir::max_region_depth);
     check_distinct(graph.inputs);
     for (const ValueInfo& input : graph.inputs)
-      scope[input.name] = region.add_parameter(std::string(input.name), type_of(input));
+      scope.set(input.name, region.add_parameter(std::string(input.name), type_of(input)));
     std::set<Bytes> initializers = declare_initializers(graph, scope);
     body(graph.nodes, graph.value_infos, graph.outputs, initializers, region, scope, inner);
     for (const ValueInfo& output : graph.outputs)
@@ -402,9 +421,10 @@ class Importer {
       fail("the model's functions have more than {} instances", max_functions);
     ir::Function& function = module_->add_function(name);
     Scope scope;
-    for (Bytes input : proto.inputs)
-      if (!scope.emplace(input, function.body.add_parameter(std::string(input), {})).second)
-        fail("function '{}' has two inputs named '{}'", proto.name, input);
+    for (Bytes input : proto.inputs) {
+      if (scope.find(input) != nullptr) fail("function '{}' has two inputs named '{}'", proto.name, input);
+      scope.set(input, function.body.add_parameter(std::string(input), {}));
+    }
     body(proto.nodes, proto.value_infos, {}, {}, function.body, scope, frame);
     for (Bytes output : proto.outputs) {
       function.body.yields.push_back(lookup(scope, output, "the function's output"));

@@ -13,7 +13,10 @@ using ir::Value;
 class Fusion {
  public:
   Fusion(const ir::Region& region, const FusionRules& rules) : region_(region), rules_(rules) {
-    for (const auto& node : region.nodes) count_uses(*node, node.get());
+    for (size_t i = 0; i < region.nodes.size(); ++i) {
+      position_[region.nodes[i].get()] = i;
+      count_uses(*region.nodes[i], region.nodes[i].get());
+    }
     for (const Value* value : region.yields) users_[value].insert(nullptr);
   }
 
@@ -68,25 +71,30 @@ class Fusion {
   const Node* candidate(const std::set<const Node*>& inlined, const std::set<const Node*>& refused) {
     constexpr size_t most = 48;  // of nodes in one kernel, so that kernels stay small
     if (inlined.size() >= most) return nullptr;
-    // In the order of the region, from the back, so that the result does not depend on addresses.
-    for (size_t i = region_.nodes.size(); i-- > 0;) {
-      const Node* node = region_.nodes[i].get();
-      if (inlined.contains(node) || refused.contains(node) || taken_.contains(node)) continue;
-      if (node->results.size() != 1 || node->op->mapping == Mapping::opaque || !rules_.has_kernel(*node) ||
-          !rules_.may_be_inlined(*node))
-        continue;
-      const std::set<const Node*>& users = users_[node->results[0].get()];
-      bool all_inside = !users.empty() && std::ranges::all_of(users, [&](const Node* user) {
-        return user != nullptr && inlined.contains(user);
-      });
-      if (all_inside) return node;
-    }
-    return nullptr;
+    // The last one in the region, so that the result does not depend on addresses.
+    const Node* last = nullptr;
+    for (const Node* user : inlined)
+      for (const Value* operand : user->operands) {
+        const Node* node = operand == nullptr ? nullptr : operand->node;
+        if (node == nullptr || !position_.contains(node) || inlined.contains(node) || refused.contains(node)) continue;
+        if (last != nullptr && position_.at(node) <= position_.at(last)) continue;
+        if (may_be_taken(*node, inlined)) last = node;
+      }
+    return last;
+  }
+
+  bool may_be_taken(const Node& node, const std::set<const Node*>& inlined) {
+    if (taken_.contains(&node) || node.results.size() != 1 || node.op->mapping == Mapping::opaque ||
+        !rules_.has_kernel(node) || !rules_.may_be_inlined(node))
+      return false;
+    return std::ranges::all_of(users_[node.results[0].get()],
+                               [&](const Node* user) { return user != nullptr && inlined.contains(user); });
   }
 
   const ir::Region& region_;
   const FusionRules& rules_;
   std::map<const Value*, std::set<const Node*>> users_;
+  std::map<const Node*, size_t> position_;
   std::set<const Node*> taken_;
 };
 

@@ -295,16 +295,22 @@ bool Facts::equal(Expr a, Expr b, const Evidence& from) {
 void Facts::define(Expr key, Expr value, const Evidence& from) {
   auto index = static_cast<uint32_t>(definitions_.size());
   definitions_.push_back({.key = key, .value = value, .evidence = from});
-  definition_of_[key.id()] = index;
-  if (key.node()->kind == Kind::product) {
-    products_by_atom_[key.node()->factors()[0].atom->id].push_back(index);
-  }
-  index_symbols(value, &Occurrences::definitions, index);
+  index_definition(index);
   changed();
   if (key.is_symbol()) {
     replace_symbol(key, from);
     bound(value, {.lo = 0, .hi = {}}, from, false);
   }
+}
+
+void Facts::index_definition(uint32_t index) {
+  const Definition& fact = definitions_[index];
+  definition_of_[fact.key.id()] = index;
+  if (!fact.key.is_symbol()) compounds_.push_back(index);
+  if (fact.key.node()->kind == Kind::product) {
+    products_by_atom_[fact.key.node()->factors()[0].atom->id].push_back(index);
+  }
+  index_symbols(fact.value, &Occurrences::definitions, index);
 }
 
 // The value after a symbol in it was replaced; a definition that would now mention its own key is given up.

@@ -31,6 +31,10 @@ class Facts {
   // Text such as "N in 1..512", "H % 32 == 0", "a <= b", "a < b", "a == b + 1"; a comma separates facts.
   bool add(std::string_view text, std::string source);
 
+  // Those that say something about these expressions, or about symbols that such facts mention, and so on. A region
+  // needs no others, and a copy of all would take time quadratic in the number of regions.
+  Facts about(std::span<const Expr> expressions) const;
+
   // Canonical text of each stated fact, which add() reads.
   std::vector<std::string> to_strings() const;
 
@@ -49,6 +53,7 @@ class Facts {
   std::vector<std::string> sources_about(Expr e) const;
 
  private:
+  class Selection;
   friend class Prover;
   friend class Simplifier;
 
@@ -95,6 +100,7 @@ class Facts {
   bool bound(Expr e, Range range, const Evidence& from, bool stated);
   bool congruent(Expr e, int64_t modulus, int64_t residue, const Evidence& from);
   void define(Expr key, Expr value, const Evidence& from);
+  void index_definition(uint32_t index);
   void replace_symbol(Expr symbol, const Evidence& from);
   bool store_bound(Expr form, Range range, const Evidence& from, bool stated);
   bool store_congruence(Expr form, int64_t m1, int64_t r1, int64_t m2, int64_t r2, const Evidence& from);
@@ -117,6 +123,7 @@ class Facts {
   Index congruence_of_;
   Index definition_of_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> products_by_atom_;  // Definitions of products, by first atom.
+  std::vector<uint32_t> compounds_;                                       // Definitions of what is no symbol.
   std::unordered_map<uint64_t, Occurrences> occurrences_;
   std::unordered_map<std::string, uint32_t> source_ids_;
   std::vector<uint32_t> queue_;
