@@ -34,6 +34,12 @@ std::optional<ControlForm> loop_form(const Node& node) {
   return form.kind == ControlForm::Kind::loop ? std::optional(form) : std::nullopt;
 }
 
+bool has_loops(const ir::Region& region) {
+  bool found = false;
+  ir::for_each_node(region, [&](const Node& node) { found = found || loop_form(node).has_value(); });
+  return found;
+}
+
 sym::Expr most_trips(const analysis::Rdp& rdp, const Node& loop, const ControlForm& form) {
   if (form.inputs.empty()) {
     const Value* most = form.most_trips ? loop.operands[*form.most_trips] : nullptr;

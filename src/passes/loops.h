@@ -9,6 +9,9 @@ namespace selkie::passes {
 // What a node does with its region if that is a loop.
 std::optional<ir::ControlForm> loop_form(const ir::Node& node);
 
+// Whether there is one in a region: what passes over loops ask before they have the module analysed.
+bool has_loops(const ir::Region& region);
+
 // How often a loop runs at most, where that is known before its first trip; null where it is not.
 sym::Expr most_trips(const analysis::Rdp& rdp, const ir::Node& loop, const ir::ControlForm& form);
 // How many slices an input of a loop has.

@@ -395,7 +395,7 @@ bool split(ir::Module& module, const analysis::Rdp& rdp, Region& region) {
 bool split_loops(ir::Module& module) {
   bool changed = false;
   // What comes out of an inner loop is new to the analysis, and may come out of the next one, too.
-  while (split(module, analysis::Rdp(module), module.main().body)) changed = true;
+  while (has_loops(module.main().body) && split(module, analysis::Rdp(module), module.main().body)) changed = true;
   return changed;
 }
 

@@ -185,7 +185,9 @@ bool unroll_loops(ir::Module& module) {
   for (bool changed = false;; changed = true) {
     Values replacement;
     Nodes removed;  // their results are still named as uses
-    if (!unroll(module, analysis::Rdp(module), module.main().body, replacement, removed)) return changed;
+    if (!has_loops(module.main().body) ||
+        !unroll(module, analysis::Rdp(module), module.main().body, replacement, removed))
+      return changed;
     ir::replace_uses(module.main().body, replacement);
   }
 }
