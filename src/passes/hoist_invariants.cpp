@@ -99,7 +99,7 @@ bool hoist(const analysis::Rdp& rdp, Region& region) {
 bool hoist_invariants(ir::Module& module) {
   bool changed = false;
   // What leaves an inner loop is known as it is there; it may leave the next one, too.
-  while (hoist(analysis::Rdp(module), module.main().body)) changed = true;
+  while (has_loops(module.main().body) && hoist(analysis::Rdp(module), module.main().body)) changed = true;
   return changed;
 }
 

@@ -34,15 +34,25 @@ std::optional<ControlForm> loop_form(const Node& node) {
   return form.kind == ControlForm::Kind::loop ? std::optional(form) : std::nullopt;
 }
 
+bool has_loops(const ir::Region& region) {
+  bool found = false;
+  ir::for_each_node(region, [&](const Node& node) { found = found || loop_form(node).has_value(); });
+  return found;
+}
+
 sym::Expr most_trips(const analysis::Rdp& rdp, const Node& loop, const ControlForm& form) {
   if (form.inputs.empty()) {
     const Value* most = form.most_trips ? loop.operands[*form.most_trips] : nullptr;
     return most == nullptr ? sym::Expr() : only_element(rdp, *most);
   }
-  const std::optional<SymDims>& whole = rdp.known(*loop.operands[form.first_state + form.states]).type.dims;
+  return slice_count(rdp, loop, form, 0);
+}
+
+sym::Expr slice_count(const analysis::Rdp& rdp, const Node& loop, const ControlForm& form, size_t input) {
+  const std::optional<SymDims>& whole = rdp.known(*loop.operands[form.first_state + form.states + input]).type.dims;
   if (!whole) return {};
   auto rank = static_cast<int64_t>(whole->size());
-  int64_t axis = form.inputs[0].axis < 0 ? form.inputs[0].axis + rank : form.inputs[0].axis;
+  int64_t axis = form.inputs[input].axis < 0 ? form.inputs[input].axis + rank : form.inputs[input].axis;
   return axis >= 0 && axis < rank ? (*whole)[static_cast<size_t>(axis)] : sym::Expr();
 }
 
@@ -80,6 +90,7 @@ std::optional<SymDims> DimsOutside::of_result(const Node& node) const {
     dims.push_back(*known);
   }
   if (node.op->name == "matmul") return product(dims[0], dims[1]);
+  if (node.op->name == "gemm") return gemm(node, dims);
   if (!is_elementwise(node) || dims.empty()) return std::nullopt;
   std::optional<SymDims> out = dims[0];
   for (size_t i = 1; i < dims.size() && out; ++i) out = broadcast(*out, dims[i], 0);
@@ -99,6 +110,24 @@ std::optional<SymDims> DimsOutside::broadcast(const SymDims& a, const SymDims& b
       to = y;
     else if (facts_.prove_equal(x, y) != sym::Truth::yes)
       return std::nullopt;
+  }
+  return out;
+}
+
+std::optional<SymDims> DimsOutside::gemm(const Node& node, std::vector<SymDims>& dims) const {
+  if (dims[0].size() != 2 || dims[1].size() != 2) return std::nullopt;
+  for (size_t i = 0; i < 2; ++i) {
+    const ir::Attribute* given = node.attrs.find(i == 0 ? "transA" : "transB");
+    if (given != nullptr && std::get<int64_t>(*given) != 0) std::swap(dims[i][0], dims[i][1]);
+  }
+  std::optional<SymDims> out = product(dims[0], dims[1]);
+  if (!out || dims.size() < 3) return out;
+  // What is added is broadcast, but makes nothing larger.
+  const SymDims& added = dims[2];
+  for (size_t i = 0; i < added.size(); ++i) {
+    if (i >= 2) return std::nullopt;
+    sym::Expr dim = added[added.size() - 1 - i];
+    if (dim.constant() != 1 && facts_.prove_equal(dim, (*out)[1 - i]) != sym::Truth::yes) return std::nullopt;
   }
   return out;
 }

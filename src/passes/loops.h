@@ -9,9 +9,14 @@ namespace selkie::passes {
 // What a node does with its region if that is a loop.
 std::optional<ir::ControlForm> loop_form(const ir::Node& node);
 
+// Whether there is one in a region: what passes over loops ask before they have the module analysed.
+bool has_loops(const ir::Region& region);
+
 // How often a loop runs at most, where that is known before its first trip; null where it is not.
 sym::Expr most_trips(const analysis::Rdp& rdp, const ir::Node& loop, const ir::ControlForm& form);
-// The same where no condition may end it earlier.
+// How many slices an input of a loop has.
+sym::Expr slice_count(const analysis::Rdp& rdp, const ir::Node& loop, const ir::ControlForm& form, size_t input);
+// How often a loop runs, where no condition may end it earlier; else null.
 sym::Expr known_trips(const analysis::Rdp& rdp, const ir::Node& loop, const ir::ControlForm& form);
 // Whether the facts around a loop say that it has a first trip.
 bool surely_runs(const analysis::Rdp& rdp, const ir::Node& loop, const ir::ControlForm& form, const sym::Facts& around);
@@ -34,6 +39,7 @@ class DimsOutside {
 
  private:
   std::optional<ir::SymDims> broadcast(const ir::SymDims& a, const ir::SymDims& b, size_t skipped) const;
+  std::optional<ir::SymDims> gemm(const ir::Node& node, std::vector<ir::SymDims>& dims) const;
   std::optional<ir::SymDims> product(const ir::SymDims& a, const ir::SymDims& b) const;
 
   const analysis::Rdp& rdp_;

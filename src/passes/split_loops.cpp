@@ -157,14 +157,24 @@ class Splitter {
     return dims.has_value();
   }
 
-  static bool is_product(const Node& node) { return node.op->name == "matmul"; }
+  static bool is_gemm(const Node& node) { return node.op->name == "gemm"; }
+  static bool is_product(const Node& node) { return node.op->name == "matmul" || is_gemm(node); }
 
   // A row of each trip times a matrix is a matrix times that matrix; other factors keep their two last axes.
   bool stacks_as_product(const Node& node) const {
     const Value& a = *node.operands[0];
     const Value& b = *node.operands[1];
+    if (is_gemm(node)) return find(&a) != nullptr && find(&b) == nullptr && stacks_as_gemm(node);
     if (find(&b) == nullptr) return rank(a) >= 1 && (rank(b) <= 2 || rank(a) >= rank(b));
     return rank(a) >= 2 && rank(b) >= 2 && (find(&a) == nullptr ? rank(a) <= rank(b) : rank(a) == rank(b));
+  }
+
+  // Rows of all trips below each other, to which at most one row is added.
+  bool stacks_as_gemm(const Node& node) const {
+    if (int_attr(node, "transA") != 0 || rank(*node.operands[0]) != 2) return false;
+    if (node.operands.size() < 3) return true;
+    const SymDims& added = *rdp_.known(*node.operands[2]).type.dims;
+    return find(node.operands[2]) == nullptr && (added.size() < 2 || added[0].constant() == 1);
   }
 
   // Products, what they are computed from, and element-wise work on them that makes nothing larger.
@@ -226,6 +236,10 @@ class Splitter {
 
   void stack(const Node& node) {
     const Value& result = *node.results[0];
+    if (is_gemm(node)) {
+      sliced_.at(&result).stacked = stacked_gemm(node);
+      return;
+    }
     std::vector<Value*> operands;
     for (Value* operand : node.operands) {
       if (find(operand) == nullptr)
@@ -235,6 +249,31 @@ class Splitter {
     }
     sliced_.at(&result).stacked = add_before(node.op->name, std::move(operands), node, result.name);
     before_.back()->attrs = node.attrs;
+  }
+
+  // gemm(a_t, b, c) for all t => reshape(gemm(flatten(a) {axis = 2}, b, c), [trips, rows of a_t, columns])
+  Value* stacked_gemm(const Node& node) {
+    const std::string& name = node.results[0]->name;
+    Value* all = stacked(*node.operands[0]);
+    Value* flat = add_before("flatten", {all}, node, name);
+    before_.back()->attrs.set("axis", int64_t{2});
+    std::vector<Value*> operands = node.operands;
+    operands[0] = flat;
+    Value* product = add_before("gemm", std::move(operands), node, name);
+    before_.back()->attrs = node.attrs;
+    auto dims_of = [&](Value* value, int64_t start, int64_t end) {
+      Value* dims = add_before("shape", {value}, node, name);
+      before_.back()->attrs.set("start", start);
+      before_.back()->attrs.set("end", end);
+      return dims;
+    };
+    Value* rows = dims_of(all, 0, 2);
+    Value* columns = dims_of(product, 1, 2);
+    Value* dims = add_before("concat", {rows, columns}, node, name);
+    before_.back()->attrs.set("axis", int64_t{0});
+    Value* result = add_before("reshape", {product, dims}, node, name);
+    before_.back()->attrs.set("allowzero", int64_t{1});
+    return result;
   }
 
   // loop(trips, true, state…) body(i, c, s…) { %x = gather(%whole, i) … } => scan(state…, %whole) body(s…, %x) { … }
@@ -356,7 +395,7 @@ bool split(ir::Module& module, const analysis::Rdp& rdp, Region& region) {
 bool split_loops(ir::Module& module) {
   bool changed = false;
   // What comes out of an inner loop is new to the analysis, and may come out of the next one, too.
-  while (split(module, analysis::Rdp(module), module.main().body)) changed = true;
+  while (has_loops(module.main().body) && split(module, analysis::Rdp(module), module.main().body)) changed = true;
   return changed;
 }
 

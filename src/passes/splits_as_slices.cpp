@@ -97,10 +97,17 @@ class Slicer {
   std::vector<std::unique_ptr<Node>> removed_;  // their results are still named as uses
 };
 
+bool has_splits(const ir::Region& region) {
+  bool found = false;
+  ir::for_each_node(region, [&](const Node& node) { found = found || node.op->name == "split"; });
+  return found;
+}
+
 }  // namespace
 
 // %a, %b = split(x, [2, 3]) => %a = slice(x) {starts = 0, ends = 2}  %b = slice(x) {starts = 2, ends = 5}
 bool splits_as_slices(ir::Module& module) {
+  if (!has_splits(module.main().body)) return false;
   analysis::Rdp rdp(module);
   Slicer slicer(module.symbols(), rdp);
   bool changed = slicer.run(module.main().body);

@@ -160,7 +160,7 @@ func @main(%x: f32[N, 4], %words: str[M]) -> (y: f32[N, 4], i: i64[2, K], s: str
     %f = call(%e) {callee = @twice}
     yield %c, %f
   }
-  %s = identity(%words)
+  %s = string_concat(%words, %words)
   return %y, %i, %s
 })";
 

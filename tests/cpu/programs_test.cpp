@@ -14,6 +14,7 @@
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ops/registry.h"
+#include "passes/pass.h"
 #include "program/verify.h"
 
 namespace selkie::tests {
@@ -129,6 +130,19 @@ TEST(CpuPrograms, NestedRegionsAgree) {
 }
 TEST(CpuPrograms, NestedRegionsAgreeCompiled) {
   check_programs(Mix::regions, false, {.fixed = 100, .fresh = 20, .nodes = 12, .runs = 5});
+}
+
+// The programs that are compared have something for every pass over regions to do.
+TEST(CpuPrograms, PassesOverRegionsFire) {
+  for (std::string_view name : {"merge_arms", "sink_into_arms", "hoist_invariants", "split_loops", "unroll_loops"}) {
+    int fired = 0;
+    for (uint64_t i = 0; i < 200; ++i) {
+      RandomProgram program = random_program(2'000'000'000'000 + i, 9 + static_cast<int>(i % 9), Mix::regions);
+      fired += passes::run_pass(*passes::find_pass(name), *program.module) ? 1 : 0;
+    }
+    fmt::print("{} changes {} of 200 programs\n", name, fired);
+    EXPECT_GT(fired, 0) << name;
+  }
 }
 
 // What the passes are shown on is compiled, too, and runs at sizes of 0, 1 and others.

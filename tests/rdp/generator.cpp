@@ -473,9 +473,80 @@ class Generator {
       scan_of_axes(depth);
     else if (depth < deepest && kind < 58)
       map(depth);
+    else if (kind < 63)
+      recurrence();
+    else if (kind < 67)
+      work_around_arms();
     else
       return false;
     return true;
+  }
+
+  static Value* append(ir::Region& region, std::string_view op, std::vector<Value*> operands,
+                       ir::Attributes attrs = {}) {
+    auto node = std::make_unique<ir::Node>();
+    node->op = ops::op_set().find(op);
+    node->operands = std::move(operands);
+    node->attrs = std::move(attrs);
+    Value* result = node->add_result(std::string(op));
+    region.nodes.push_back(std::move(node));
+    return result;
+  }
+
+  // Slices of a tensor times weights, as a scan or as a loop that picks them; sometimes with work before and after.
+  void recurrence() {
+    const Entry* input = real(2);
+    if (input == nullptr) return;
+    Entry whole = *input;
+    int64_t axis = pick(random_, whole.rank());
+    Dims slice = whole.tensor().dims();
+    slice.erase(slice.begin() + axis);
+    int64_t columns = 1 + pick(random_, 3);
+    Value* weights = constant(random_tensor(DType::f32, {slice.back(), columns}, random_).tensor());
+    Value* initial = constant(random_tensor(DType::f32, {columns}, random_).tensor());
+    auto body = std::make_unique<ir::Region>();
+    bool is_scan = chance(random_, 60);
+    Value* index = is_scan ? nullptr : body->add_parameter("i", Type{});
+    Value* go_on = is_scan ? nullptr : body->add_parameter("go", Type{});
+    Value* state = body->add_parameter("s", Type{});
+    Value* x =
+        is_scan ? body->add_parameter("x", Type{}) : append(*body, "gather", {whole.value, index}, attr("axis", axis));
+    if (chance(random_, 50)) x = append(*body, "tanh", {x});
+    Value* product = append(*body, "matmul", {x, weights});
+    if (chance(random_, 50)) product = append(*body, "add", {product, initial});
+    for (size_t i = 1; i < slice.size(); ++i)
+      product = append(*body, "reduce_sum", {product, list({0})}, attr("keepdims", int64_t{0}));
+    Value* next = append(*body, "add", {state, product});
+    if (!is_scan) body->yields.push_back(chance(random_, 20) ? leaving_after(*body, index) : go_on);
+    body->yields.insert(body->yields.end(), {next, chance(random_, 50) ? x : next});
+    if (is_scan) {
+      ir::Attributes attrs = attr("num_scan_inputs", int64_t{1});
+      attrs.set("scan_input_axes", std::vector<int64_t>{axis});
+      attrs.set("scan_input_directions", std::vector<int64_t>{pick(random_, 2)});
+      return add_loop("scan", {initial, whole.value}, std::move(attrs), 2, std::move(body));
+    }
+    if (!add("shape", {whole.value})) return;
+    if (!add("gather", {pool_.back().value, constant(Tensor::scalar_i64(axis))}, attr("axis", int64_t{0}))) return;
+    add_loop("loop", {pool_.back().value, nullptr, initial}, {}, 2, std::move(body));
+  }
+
+  // Work before a branch that one arm uses, and work that both arms do.
+  void work_around_arms() {
+    const Entry* x = real();
+    const Entry* condition = any([](const Entry& e) { return e.dtype() == DType::boolean && e.tensor().count() == 1; });
+    if (x == nullptr || condition == nullptr) return;
+    Value* from = x->value;
+    Value* chosen = condition->value;
+    if (!add("neg", {from})) return;
+    Value* before = pool_.back().value;
+    std::vector<std::unique_ptr<ir::Region>> arms;
+    for (int arm = 0; arm < 2; ++arm) {
+      arms.push_back(std::make_unique<ir::Region>());
+      Value* same = append(*arms.back(), "tanh", {from});
+      arms.back()->yields.push_back(append(*arms.back(), "add", {same, arm == 0 ? before : same}));
+    }
+    add("if", {chosen}, {}, 1, std::move(arms));
+    std::erase_if(pool_, [&](const Entry& e) { return e.value == before; });  // nobody else uses it
   }
 
   const Entry* sequence() {
