@@ -277,6 +277,12 @@ MemoryReport memory_report(ir::Module& module, const compiler::Options& options,
   executable->program = std::move(compiled.program);
   MemoryPlan plan = runtime::Context(executable).memory_plan(inputs);
   compiled.program = std::move(executable->program);
+  for (const compiler::Reordered& order : compiled.orders)
+    report.order += fmt::format("{}{} steps from '{}' need {} bytes instead of {}{}", report.order.empty() ? "" : "; ",
+                                order.steps, order.node, order.bytes, order.plain_bytes,
+                                order.is_exact ? "" : ", by a search among some orders");
+  if (!report.order.empty()) report.order += ", at representative sizes";
+  if (report.order.empty()) report.order = "that of the nodes";
   Reporter(compiled, plan, report).fill();
   return report;
 }

@@ -227,6 +227,7 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--seconds", options->seconds, "Seconds per shape, without --repeat")->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs")->capture_default_str();
   add_compile_options(*command, options->compile);
+  add_order_option(*command, options->compile);
   add_limit_options(*command, options->limits);
   add_memory_option(*command, options->memory_limit);
   command->add_option("--profile", options->profile,

@@ -39,6 +39,11 @@ void add_exact_option(CLI::App& command, CompileOptions& options) {
                    "No faster algorithm whose error is larger (Winograd's for convolutions); on cpu");
 }
 
+void add_order_option(CLI::App& command, CompileOptions& options) {
+  command.add_flag("--plain-order", options.compiler.plain_order,
+                   "Steps in the order of the model's nodes, even if another one needs less memory; on cpu");
+}
+
 void add_compile_options(CLI::App& command, CompileOptions& options) {
   add_exact_option(command, options);
   auto* folder = command.add_option("--cache-dir", options.cache_folder,

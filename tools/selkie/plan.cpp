@@ -76,6 +76,7 @@ void add_plan(CLI::App& app, Action& action) {
   command->add_option("--svg", options->svg, "Write a picture of the arena over time to this file");
   command->add_flag("--summary", options->summary, "Without the table of tensors");
   add_exact_option(*command, options->compile);
+  add_order_option(*command, options->compile);
   command->add_flag("--json", options->json, "Machine-readable output");
   command->footer(
       "Examples:\n"
