@@ -8,9 +8,9 @@
 #include <list>
 
 #include "base/convert.h"
-#include "base/memory.h"
 #include "program/uses.h"
 #include "runtime/arena.h"
+#include "runtime/arena_memory.h"
 #include "runtime/buffers.h"
 #include "runtime/growing.h"
 #include "runtime/library.h"
@@ -26,14 +26,6 @@ using program::Register;
 using program::RegisterInfo;
 using program::SizeStep;
 using Storage = program::RegisterInfo::Storage;
-
-namespace {
-
-struct FreeMemory {
-  void operator()(std::byte* memory) const { std::free(memory); }
-};
-
-}  // namespace
 
 class Context::Machine {
  public:
@@ -194,10 +186,10 @@ class Context::Machine {
     }
     const ArenaPlan& plan = plans_.front().arena;
     check_memory(plan);
-    if (plan.bytes > arena_bytes_) grow_arena(plan.bytes);
+    std::byte* memory = arena_.provide(plan.bytes);
     statistics_.arena_bytes = plan.bytes;
     for (size_t i = 0; i < planned_.size(); ++i) {
-      values_[planned_[i]].data = arena_.get() + plan.offsets[i];
+      values_[planned_[i]].data = memory + plan.offsets[i];
       values_[planned_[i]].is_second = false;
     }
   }
@@ -248,21 +240,6 @@ class Context::Machine {
   // Of one of the two places of a tensor that alternates.
   int64_t place_bytes(const RegisterInfo& info) const {
     return aligned_bytes(std::max<int64_t>(slots_[info.bytes], 0));
-  }
-
-  // Addresses for more than is needed now: memory is there once it is written, and a larger run then pays for the
-  // difference only.
-  void grow_arena(int64_t bytes) {
-    constexpr int64_t most_more = int64_t{4} << 30;
-    arena_.reset();
-    arena_bytes_ = 0;
-    for (int64_t size : {bytes + std::min(3 * bytes, most_more), bytes}) {
-      arena_.reset(allocate_memory(static_cast<size_t>(size)));
-      if (!arena_) continue;
-      arena_bytes_ = size;
-      return;
-    }
-    fail("{} bytes for intermediate results cannot be had", bytes);
   }
 
   void execute(const Instruction& i) {
@@ -778,8 +755,7 @@ class Context::Machine {
       return std::ranges::any_of(value.sequence(), [&](const HostValue& item) { return is_attached(item); });
     if (value.is_optional()) return value.optional().value && is_attached(*value.optional().value);
     if (!value.is_tensor()) return false;
-    const std::byte* at = value.tensor().bytes();
-    return at >= arena_.get() && at < arena_.get() + arena_bytes_;
+    return arena_.holds(value.tensor().bytes());
   }
 
   // A host value that does not point into the arena or at a caller's memory.
@@ -866,8 +842,7 @@ class Context::Machine {
   ArenaPlanner planner_{{}};
   std::vector<bool> is_set_at_entry_;  // of the slots
   std::list<Plan> plans_;              // the latest first
-  std::unique_ptr<std::byte, FreeMemory> arena_;
-  int64_t arena_bytes_ = 0;
+  ArenaMemory arena_;
   Buffers buffers_;
   Workers workers_;
   Library library_{workers_};
