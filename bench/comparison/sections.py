@@ -6,13 +6,13 @@ import os
 import zoo
 from zoo import full
 
-from . import correct, costs, pinned, plans, steady
+from . import correct, costs, peaks, pinned, plans, steady
 from .cases import CASES, is_product
 from .engines import ENGINES, ROOT, SELKIE
 from .report import Report, head, progress
 from .worker import PEERS
 
-SECTIONS = ("steady", "matmul", "memory", "ablation", "newshape", "compile", "static", "correct")
+SECTIONS = ("steady", "matmul", "memory", "peaks", "ablation", "newshape", "compile", "static", "correct")
 FEW_ROWS = (1, 2, 3, 5, 8, 13, 24, 31, 64, 128, 512)
 
 
@@ -76,7 +76,7 @@ def run(given):
     if "selkie" in settings.engines and not os.access(SELKIE, os.X_OK):
         raise SystemExit(f"there is no {SELKIE}; ./dev build release selkie kernels_bench makes it")
     names = given.models.split(",") if given.models else None
-    small = zoo.models() if {"correct", "ablation"} & set(settings.sections) else {}
+    small = zoo.models() if {"correct", "peaks", "ablation"} & set(settings.sections) else {}
     models, paths = exported(chosen_models(names, small), report)
     packages = [PEERS[name].package for name in settings.engines if name in PEERS]
     head(report, {name: importlib.metadata.version(name) for name in packages}, settings.threads)
@@ -94,6 +94,9 @@ def run(given):
         section("steady", f"Steady state, {text}", nets, steady.compare, without_torch, threads)
         section("matmul", f"Matrix products, {text}", products, steady.compare, settings.engines, threads)
     section("memory", "Memory", nets, costs.memory, without_torch)
+    if "peaks" in settings.sections and "selkie" in settings.engines:
+        report.section("Peak memory of dynamic networks")
+        peaks.compare(report, names, settings)
     if "ablation" in settings.sections and "selkie" in settings.engines:
         report.section("What planning saves of memory")
         plans.ablation(report, names)
