@@ -8,8 +8,12 @@
 namespace selkie::plan {
 namespace {
 
-// Sets of steps that are followed at a time, times steps of a piece.
-constexpr size_t most_sets_and_steps = 20'000;
+// Sets of steps that are followed at a time.
+constexpr size_t most_sets = 256;
+// Looks at a step per step of the problem: sets become fewer as these are used up, and then the search is given up.
+// About a quarter of a millisecond.
+constexpr size_t most_looks = 20'000;
+constexpr size_t looks_of_a_set = 32;  // that making one takes as long as
 constexpr double least_gain = 0.05;
 
 using Bits = std::vector<uint64_t>;
@@ -94,18 +98,21 @@ class Piece {
     std::vector<size_t> order;
     int64_t peak;
   };
-  // Nothing if no order is found whose peak is below `most`.
-  std::optional<Found> below(int64_t most, bool& is_exact) const {
-    const size_t most_sets = std::clamp<size_t>(most_sets_and_steps / count_, 16, 256);
+  // Nothing if no order is found whose peak is below `most`, in so many looks.
+  std::optional<Found> below(int64_t most, size_t& looks, bool& is_exact) const {
     std::vector<std::vector<State>> levels{{first()}};
     for (size_t level = 0; level < count_; ++level) {
-      std::vector<State> next = following(levels.back(), most);
-      if (next.empty()) return std::nullopt;
-      if (next.size() > most_sets) {
+      size_t before = looks;
+      std::vector<State> next = following(levels.back(), most, looks);
+      if (looks == 0) is_exact = false;
+      if (looks == 0 || next.empty()) return std::nullopt;
+      size_t looks_of_the_rest = (before - looks) / levels.back().size() * (count_ - level);
+      size_t sets = std::clamp<size_t>(looks / std::max<size_t>(looks_of_the_rest, 1), 1, most_sets);
+      if (next.size() > sets) {
         is_exact = false;
         std::ranges::stable_sort(
             next, [](const State& a, const State& b) { return a.peak != b.peak ? a.peak < b.peak : a.now < b.now; });
-        next.resize(most_sets);
+        next.resize(sets);
       }
       levels.push_back(std::move(next));
     }
@@ -153,9 +160,9 @@ class Piece {
 
   // What can come next, one per set of steps. A step after which no more is in use than before comes at once, if it
   // needs no new peak: no order is better for letting it wait.
-  std::vector<State> following(const std::vector<State>& states, int64_t most) const {
+  std::vector<State> following(const std::vector<State>& states, int64_t most, size_t& looks) const {
     std::map<Bits, State> best;
-    for (size_t from = 0; from < states.size(); ++from) {
+    for (size_t from = 0; from < states.size() && looks > 0; ++from) {
       std::vector<State> here;
       for (size_t step = 0; step < count_; ++step) {
         if (!is_ready(states[from], step)) continue;
@@ -167,6 +174,7 @@ class Piece {
         here.push_back(std::move(next));
         if (is_free) break;
       }
+      looks -= std::min(looks, count_ + looks_of_a_set * here.size());
       for (State& next : here) {
         if (next.peak >= most) continue;
         auto [at, is_new] = best.try_emplace(next.done, next);
@@ -247,11 +255,12 @@ Order best_order(const OrderProblem& problem) {
   std::vector<size_t> order = out.steps;
   // From the highest peak down, as long as that is above what cannot be lowered.
   int64_t least = 0;
+  size_t looks = most_looks * problem.steps.size();
   for (auto [negative_peak, i] : by_peak) {
     const Piece& piece = all[i];
     int64_t plain = -negative_peak;
     if (plain <= least) break;
-    std::optional<Piece::Found> found = piece.below(plain, out.is_exact);
+    std::optional<Piece::Found> found = piece.below(plain, looks, out.is_exact);
     least = std::max(least, found ? found->peak : plain);
     if (found) std::ranges::copy(found->order, order.begin() + static_cast<std::ptrdiff_t>(piece.begin()));
   }

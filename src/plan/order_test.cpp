@@ -138,5 +138,28 @@ TEST(Order, ManyStepsAreOrderedInBoundedTime) {
   EXPECT_LE(order.peaks[0], order.plain[0]);
 }
 
+// Many that could come in any order: all that is known of a search that is given up is that it ends.
+TEST(Order, ManyBranchesAreOrderedInBoundedTime) {
+  std::vector<std::vector<size_t>> reads{{}};
+  std::vector<int64_t> bytes{1};
+  constexpr size_t branches = 900;
+  std::vector<size_t> ends;
+  for (size_t i = 0; i < branches; ++i) {
+    reads.push_back({0});
+    bytes.push_back(100);
+  }
+  for (size_t i = 0; i < branches; ++i) {
+    reads.push_back({1 + i});
+    bytes.push_back(1);
+    ends.push_back(reads.size() - 1);
+  }
+  reads.push_back(ends);
+  bytes.push_back(1);
+  OrderProblem p = graph(reads, bytes);
+  Order order = best_order(p);
+  EXPECT_TRUE(is_possible(p, order.steps));
+  EXPECT_LE(order.peaks[0], order.plain[0]);
+}
+
 }  // namespace
 }  // namespace selkie::plan
