@@ -17,7 +17,7 @@ def options():
     parser.add_argument("--models", help="ids or beginnings of ids, separated by commas; all unless given")
     parser.add_argument("--engines", default="selkie,ort,openvino,mnn,torch", help="default: %(default)s")
     parser.add_argument("--threads", help="default: 1,2; with --quick 1")
-    parser.add_argument("--section", default="steady,matmul,memory,newshape,compile,static,correct", help="also: flow, paths, growth; default: %(default)s")
+    parser.add_argument("--section", default="steady,matmul,memory,peaks,ablation,newshape,compile,static,correct", help="also: flow, paths, growth; default: %(default)s")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and shapes: does it run, not how fast it is")
     parser.add_argument("--seconds", type=float, help="per engine and shape; default: 2; with --quick 0.3")
     parser.add_argument(

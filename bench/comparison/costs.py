@@ -26,9 +26,9 @@ def weight_bytes(path):
     return total
 
 
-def memory_of(name, path, inputs, settings):
+def memory_of(name, path, inputs, settings, options=()):
     """Bytes above the empty process: after load, after runs, the most in loading, the most in runs."""
-    engine = Engine(name, path, 1, settings.limit)
+    engine = Engine(name, path, 1, settings.limit, options)
     try:
         engine.load()
         loaded = engine.memory()

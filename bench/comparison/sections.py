@@ -6,7 +6,7 @@ import os
 import zoo
 from zoo import dynamic, full
 
-from . import correct, costs, flow, growth, paths_taken, pinned, steady
+from . import correct, costs, flow, growth, paths_taken, peaks, pinned, plans, steady
 from .cases import CASES, is_product
 from .engines import ENGINES, ROOT, SELKIE, Engine
 from .report import Report, head, progress
@@ -14,7 +14,8 @@ from .worker import PEERS
 
 PLAIN = ("steady", "matmul", "memory", "newshape", "compile", "static", "correct")
 OF_DYNAMIC = ("flow", "paths")
-SECTIONS = (*PLAIN, *OF_DYNAMIC, "growth")
+OF_SMALL = ("correct", "peaks", "ablation")
+SECTIONS = (*PLAIN, "peaks", "ablation", *OF_DYNAMIC, "growth")
 FEW_ROWS = (1, 2, 3, 5, 8, 13, 24, 31, 64, 128, 512)
 
 
@@ -81,7 +82,7 @@ def run(given):
     names = given.models.split(",") if given.models else None
     plain = full.MODELS if any(section in PLAIN for section in settings.sections) else []
     branching = dynamic.MODELS if any(section in OF_DYNAMIC for section in settings.sections) else []
-    small = zoo.models() if "correct" in settings.sections else {}
+    small = zoo.models() if any(section in OF_SMALL for section in settings.sections) else {}
     check_names(names, [*(model.id for model in [*plain, *branching]), *small])
     models, paths = exported(chosen_models(names, plain), report)
     branching, branching_paths = exported(chosen_models(names, branching), report)
@@ -101,6 +102,12 @@ def run(given):
         section("steady", f"Steady state, {text}", nets, steady.compare, without_torch, threads)
         section("matmul", f"Matrix products, {text}", products, steady.compare, settings.engines, threads)
     section("memory", "Memory", nets, costs.memory, without_torch)
+    if "peaks" in settings.sections and "selkie" in settings.engines:
+        report.section("Peak memory of dynamic networks")
+        peaks.compare(report, names, settings)
+    if "ablation" in settings.sections and "selkie" in settings.engines:
+        report.section("What planning saves of memory")
+        plans.ablation(report, names)
     section("newshape", "New shapes", [m for m in nets if CASES[m.id].new], costs.new_shapes, without_torch)
     if "static" in settings.sections and "selkie" in settings.engines and models:
         report.section("Dynamic and pinned, 1 thread")

@@ -63,10 +63,7 @@ void Emitter::emit_steps(const ir::Region& region) {
           },
       .fits = [&](const Value& stored, const auto& inlined) { return fits(stored, inlined); }};
   flush_checks();
-  for (const plan::Step& step : plan::form_steps(region, rules)) {
-    emit(step);
-    flush_checks();
-  }
+  emit_ordered(plan::form_steps(region, rules), region);
   region_ = outer;
 }
 
@@ -307,7 +304,7 @@ void Emitter::emit(const plan::Step& step) {
     if (is_compiled(*step.node) && !is_dead_) return emit_control(*step.node);
     return emits_whole(*step.node) ? emit_recurrent(*step.node) : emit_host(*step.node);
   }
-  if (step.inlined.size() == 1 && stitcher_.placement().views.contains(step.node)) return emit_view(*step.node);
+  if (is_view(step)) return emit_view(*step.node);
   if (const Node* call = library_call(step.inlined)) return emit_library_call(*call, *step.stored, step.inlined);
   if (stitcher_.form(*step.node).concatenation && emit_parts(*step.stored, step.inlined)) return;
   auto kernel = stitcher_.stitch(*step.stored, step.inlined, "kernel");

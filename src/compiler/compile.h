@@ -16,8 +16,17 @@ struct HostNode {
 
 struct Options {
   bool exact = false;                     // no algorithm whose rounding error is far beyond that of the plain sum
+  bool plain_order = false;               // steps run in the order of the model's nodes, even if another needs less memory
   int threads = 1;                        // that pack weights
   std::vector<std::string> without = {};  // passes that are left out, to see what they are worth
+};
+
+// Steps that run in another order than that of the nodes. Bytes are those in use at a time, at representative sizes.
+struct Reordered {
+  std::string node;  // of the first in the order of the nodes
+  size_t steps;
+  int64_t plain_bytes, bytes;
+  bool is_exact;  // no order needs less, there
 };
 
 struct Compiled {
@@ -25,7 +34,8 @@ struct Compiled {
   std::vector<kir::Kernel> kernels;  // in the order of the program's
   std::vector<HostNode> host_nodes;  // in the order of its host calls
   size_t nodes = 0;                  // of @main before fusion
-  size_t copies = 0;                 // launches that only bring a value into another layout
+  std::vector<Reordered> orders;
+  size_t copies = 0;  // launches that only bring a value into another layout
   // What the program's slots hold and how many bytes its registers of the arena and the heap have; null where that was
   // not asked for, or only the run tells it.
   std::vector<sym::Expr> slots;

@@ -44,6 +44,16 @@ class Emitter {
   void flush_steps();
   // The nodes of a region, in order; what is required inside it is checked there.
   void emit_steps(const ir::Region& region);
+  // ordering.cpp: the order of steps.
+  struct Ordering;
+  void emit_ordered(const std::vector<plan::Step>& steps, const ir::Region& region);
+  Ordering look_at(const std::vector<plan::Step>& steps, const ir::Region& region);
+  std::vector<size_t> order_of(const Ordering& all, size_t begin, size_t end);
+  bool is_view(const plan::Step& step) const;
+  bool may_be_moved(const plan::Step& step);
+  std::vector<int64_t> representative_bytes(const Value& value);
+  template <class Function>
+  void for_each_read(const plan::Step& step, Function fn) const;
   bool fits(const Value& stored, const std::set<const Node*>& inlined);
   void emit(const plan::Step& step);
   // A node of a step whose kernel needs sizes that are not known yet.

@@ -93,8 +93,10 @@ void attach_code(const program::Image& image, const program::Program& program, r
 }
 
 runtime::Limits run_limits(const interp::Options& how) {
-  return {
-      .loop_trips = how.limits.loop_trips, .sequence_items = how.limits.sequence_items, .seconds = how.limits.seconds};
+  return {.loop_trips = how.limits.loop_trips,
+          .sequence_items = how.limits.sequence_items,
+          .memory_bytes = how.memory_limit,
+          .seconds = how.limits.seconds};
 }
 
 size_t count_kernels(const program::Program& program) {

@@ -1,5 +1,6 @@
 #include "ir/module.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/convert.h"
@@ -33,6 +34,16 @@ std::string Node::describe() const {
   return fmt::format("node '{}' ({})", source, op->name);
 }
 
+// Piece by piece, and what was copied is given back, so that large weights are not in memory twice.
+static void copy_from_file(std::span<const std::byte> from, const MappedFile* file, std::byte* to) {
+  constexpr size_t piece = size_t{4} << 20;
+  for (size_t at = 0; at < from.size(); at += piece) {
+    std::span<const std::byte> part = from.subspan(at, std::min(piece, from.size() - at));
+    std::memcpy(to + at, part.data(), part.size());
+    if (file != nullptr && part.size() == piece) file->release(part);
+  }
+}
+
 Tensor Constant::tensor() const {
   if (in_memory) return *in_memory;
   if (is_sub_byte(dtype)) return unpack_sub_byte(dtype, dims, raw.data(), raw.size());
@@ -42,7 +53,7 @@ Tensor Constant::tensor() const {
   size_t alignment = dtype == DType::c128 ? 8 : size;
   if (reinterpret_cast<uintptr_t>(raw.data()) % alignment == 0) return Tensor::view(dtype, dims, raw.data(), file);
   Tensor copy(dtype, dims);
-  if (count > 0) std::memcpy(copy.mutable_bytes(), raw.data(), copy.byte_size());
+  copy_from_file(raw.first(copy.byte_size()), file.get(), copy.mutable_bytes());
   return copy;
 }
 

@@ -4,6 +4,45 @@
 
 namespace selkie::program {
 
+std::vector<bool> set_at_entry(const Program& p) {
+  std::vector<bool> out(p.slots, false);
+  std::fill_n(out.begin(), p.entry_slots, true);
+  for (const Instruction& i : p.code) {
+    if (!is_entry(i.op)) break;
+    for (uint32_t s = i.a; i.op == Opcode::sizes && s < i.b; ++s) out[p.steps[s].to] = true;
+  }
+  return out;
+}
+
+std::string_view node_of(const Program& p, const Instruction& i) {
+  switch (i.op) {
+    case Opcode::check_indices:
+      return p.index_checks[i.a].node;
+    case Opcode::launch:
+      return p.launches[i.a].node;
+    case Opcode::product:
+      return p.products[i.a].node;
+    case Opcode::convolution:
+      return p.convolutions[i.a].node;
+    case Opcode::integer:
+      return p.integer_products[i.a].node;
+    case Opcode::attention:
+      return p.attentions[i.a].node;
+    case Opcode::recurrent:
+      return p.recurrents[i.a].node;
+    case Opcode::host:
+      return p.host_calls[i.a].node;
+    case Opcode::item:
+      return p.items[i.a].node;
+    case Opcode::insert:
+      return p.insertions[i.a].node;
+    case Opcode::append:
+      return p.growths[i.a].node;
+    default:
+      return {};
+  }
+}
+
 bool sets(const Program& p, const Instruction& i, Register r) {
   using Storage = RegisterInfo::Storage;
   switch (i.op) {

@@ -1,6 +1,9 @@
 // Which registers an instruction reads and writes, without those that it leaves out.
 #pragma once
 
+#include <span>
+#include <string_view>
+
 #include "program/program.h"
 
 namespace selkie::program {
@@ -96,6 +99,13 @@ void for_each_register(const Program& p, const Instruction& i, Function fn) {
       return;
   }
 }
+
+// Which slots are set by inputs and entry code: what only they hold is known before anything else runs.
+std::vector<bool> set_at_entry(const Program& p);
+inline bool is_entry(Opcode op) { return op == Opcode::sizes || op == Opcode::check || op == Opcode::bind; }
+
+// The node that an instruction computes, as profiles and errors call it; empty if it computes none.
+std::string_view node_of(const Program& p, const Instruction& i);
 
 // Whether an instruction gives a register a value of its own, other than by writing memory that is there.
 bool sets(const Program& p, const Instruction& i, Register r);

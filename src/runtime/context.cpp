@@ -8,8 +8,9 @@
 #include <list>
 
 #include "base/convert.h"
-#include "base/memory.h"
+#include "program/uses.h"
 #include "runtime/arena.h"
+#include "runtime/arena_memory.h"
 #include "runtime/buffers.h"
 #include "runtime/growing.h"
 #include "runtime/library.h"
@@ -25,14 +26,6 @@ using program::Register;
 using program::RegisterInfo;
 using program::SizeStep;
 using Storage = program::RegisterInfo::Storage;
-
-namespace {
-
-struct FreeMemory {
-  void operator()(std::byte* memory) const { std::free(memory); }
-};
-
-}  // namespace
 
 class Context::Machine {
  public:
@@ -50,23 +43,24 @@ class Context::Machine {
       if (storage == Storage::input || storage == Storage::heap || storage == Storage::state)
         owning_.push_back(static_cast<Register>(i));
     }
+    std::vector<Lifetime> lifetimes;
+    for (Register r : planned_)
+      lifetimes.push_back({.first = program_.registers[r].first, .last = program_.registers[r].last});
+    planner_ = ArenaPlanner(std::move(lifetimes));
+    is_set_at_entry_ = program::set_at_entry(program_);
     bind_constants();
   }
 
   std::vector<HostValue> run(std::span<const HostValue> inputs) {
-    // Whatever happens, nothing of this run is kept.
-    struct Cleaner {
-      Machine& machine;
-      ~Cleaner() { machine.forget_values(); }
-    } cleaner{*this};
+    Cleaner cleaner{*this};
+    std::optional<MemoryBudget::Scope> scope;
+    if (int64_t limit = executable_->limits.memory_bytes; limit > 0)
+      scope.emplace(std::make_shared<MemoryBudget>(limit));
     statistics_.launches = statistics_.host_calls = 0;
     buffers_.begin_run();
-    bind_inputs(inputs);
     std::ranges::fill(host_calls_, 0);
     begin_ = std::chrono::steady_clock::now();
-    // Sizes that are known at entry come first; the arena depends on these alone.
-    size_t at = 0;
-    while (at < program_.code.size() && is_entry(program_.code[at].op)) advance(at);
+    size_t at = enter(inputs);
     bind_arena();
     while (at < program_.code.size()) advance(at);
     std::vector<HostValue> results;
@@ -74,18 +68,51 @@ class Context::Machine {
     return results;
   }
 
+  MemoryPlan memory_plan(std::span<const HostValue> inputs) {
+    Cleaner cleaner{*this};
+    enter(inputs);
+    std::vector<int64_t> bytes = planned_bytes();
+    ArenaPlan plan = planner_.plan(bytes);
+    MemoryPlan out{.tensors = {},
+                   .arena_bytes = plan.bytes,
+                   .bound = plan.bound,
+                   .is_best_at_all_sizes = planner_.is_best_at_all_sizes(),
+                   .slots = slots_};
+    for (size_t i = 0; i < planned_.size(); ++i) {
+      const RegisterInfo& info = program_.registers[planned_[i]];
+      out.tensors.push_back({.tensor = planned_[i],
+                             .bytes = bytes[i],
+                             .offset = plan.offsets[i],
+                             .life = {.first = info.first, .last = info.last}});
+    }
+    return out;
+  }
+
   const Statistics& statistics() const { return statistics_; }
   void record_to(Profile* profile) { profile_ = profile; }
 
  private:
+  // Whatever happens, nothing of a run is kept.
+  struct Cleaner {
+    Machine& machine;
+    ~Cleaner() { machine.forget_values(); }
+  };
+
+  // Binds the inputs and computes the sizes that follow from them, on which the arena depends. Returns the instruction
+  // after that.
+  size_t enter(std::span<const HostValue> inputs) {
+    bind_inputs(inputs);
+    size_t at = 0;
+    while (at < program_.code.size() && program::is_entry(program_.code[at].op)) advance(at);
+    return at;
+  }
+
   struct Value {
     std::byte* data = nullptr;
     HostValue host;          // owns the data of heap registers
     bool is_second = false;  // of the two places of one that alternates
     bool is_own = false;     // a sequence that no one else refers to
   };
-
-  static bool is_entry(Opcode op) { return op == Opcode::sizes || op == Opcode::check || op == Opcode::bind; }
 
   // Runs the instruction at `at`, which becomes that of the next.
   void advance(size_t& at) {
@@ -149,50 +176,70 @@ class Context::Machine {
     std::vector<int64_t> key(slots_.begin(), slots_.begin() + program_.entry_slots);
     auto at = std::ranges::find(plans_, key, &Plan::key);
     if (at == plans_.end()) {
-      std::vector<Lifetime> lifetimes;
-      for (Register r : planned_) {
-        const RegisterInfo& info = program_.registers[r];
-        constexpr int64_t most_bytes = int64_t{1} << 48;
-        bool is_fine = slots_[info.bytes] <= most_bytes && (slots_[info.bytes] >= 0 || info.is_conditional);
-        if (!is_fine) fail("'{}' would need {} bytes", info.name, slots_[info.bytes]);
-        int64_t bytes = info.alternates ? 2 * place_bytes(info) : std::max<int64_t>(slots_[info.bytes], 0);
-        lifetimes.push_back({.bytes = bytes, .first = info.first, .last = info.last});
-      }
+      ArenaPlan plan = planner_.plan(planned_bytes());
       if (plans_.size() == static_cast<size_t>(most_kept_plans)) plans_.pop_back();
-      plans_.push_front({.key = std::move(key), .arena = plan_arena(lifetimes)});
+      plans_.push_front({.key = std::move(key), .arena = std::move(plan)});
       ++statistics_.plans;
       statistics_.kept_plans = static_cast<int64_t>(plans_.size());
     } else if (at != plans_.begin()) {
       plans_.splice(plans_.begin(), plans_, at);
     }
     const ArenaPlan& plan = plans_.front().arena;
-    if (plan.bytes > arena_bytes_) grow_arena(plan.bytes);
+    check_memory(plan);
+    std::byte* memory = arena_.provide(plan.bytes);
     statistics_.arena_bytes = plan.bytes;
     for (size_t i = 0; i < planned_.size(); ++i) {
-      values_[planned_[i]].data = arena_.get() + plan.offsets[i];
+      values_[planned_[i]].data = memory + plan.offsets[i];
       values_[planned_[i]].is_second = false;
     }
   }
 
-  // Of one of the two places of a tensor that alternates.
-  int64_t place_bytes(const RegisterInfo& info) const {
-    constexpr int64_t alignment = 64;
-    return (std::max<int64_t>(slots_[info.bytes], 0) + alignment - 1) / alignment * alignment;
+  std::vector<int64_t> planned_bytes() const {
+    std::vector<int64_t> out;
+    out.reserve(planned_.size());
+    for (Register r : planned_) {
+      const RegisterInfo& info = program_.registers[r];
+      constexpr int64_t most_bytes = int64_t{1} << 48;
+      bool is_fine = slots_[info.bytes] <= most_bytes && (slots_[info.bytes] >= 0 || info.is_conditional);
+      if (!is_fine) fail("'{}' would need {} bytes", info.name, slots_[info.bytes]);
+      out.push_back(info.alternates ? 2 * place_bytes(info) : std::max<int64_t>(slots_[info.bytes], 0));
+    }
+    return out;
   }
 
-  // Addresses for more than is needed now: memory is there once it is written, and a larger run then pays for the
-  // difference only.
-  void grow_arena(int64_t bytes) {
-    constexpr int64_t most_more = int64_t{4} << 30;
-    arena_.reset();
-    arena_bytes_ = 0;
-    for (int64_t size : {bytes + std::min(3 * bytes, most_more), bytes}) {
-      arena_.reset(allocate_memory(static_cast<size_t>(size)));
-      if (!arena_) continue;
-      arena_bytes_ = size;
-      return;
+  // Before anything is allocated.
+  void check_memory(const ArenaPlan& plan) const {
+    int64_t limit = executable_->limits.memory_bytes;
+    if (limit <= 0) return;
+    int64_t outputs = bytes_of_outputs();
+    if (plan.bytes + outputs > limit)
+      fail(
+          "the run needs {} bytes, but its limit is {}: {} for intermediate results, most of them at {}, and {} for "
+          "outputs",
+          plan.bytes + outputs, limit, plan.bytes, describe_instruction(plan.bound.at), outputs);
+    MemoryBudget::current()->charge(plan.bytes);
+  }
+
+  // Of those whose size is known at entry.
+  int64_t bytes_of_outputs() const {
+    int64_t sum = 0;
+    for (Register r : program_.results) {
+      const RegisterInfo& info = program_.registers[r];
+      bool is_known = info.storage == Storage::heap && info.is_tensor && info.dtype != DType::str &&
+                      std::ranges::all_of(info.dims, [&](program::Slot s) { return is_set_at_entry_[s]; });
+      if (is_known) sum += element_count(dims_of(r)) * static_cast<int64_t>(element_size(info.dtype));
     }
-    fail("{} bytes for intermediate results cannot be had", bytes);
+    return sum;
+  }
+
+  std::string describe_instruction(uint32_t at) const {
+    std::string_view node = at < program_.code.size() ? program::node_of(program_, program_.code[at]) : "";
+    return node.empty() ? fmt::format("instruction {}", at) : fmt::format("'{}'", node);
+  }
+
+  // Of one of the two places of a tensor that alternates.
+  int64_t place_bytes(const RegisterInfo& info) const {
+    return aligned_bytes(std::max<int64_t>(slots_[info.bytes], 0));
   }
 
   void execute(const Instruction& i) {
@@ -737,8 +784,7 @@ class Context::Machine {
       return std::ranges::any_of(value.sequence(), [&](const HostValue& item) { return is_attached(item); });
     if (value.is_optional()) return value.optional().value && is_attached(*value.optional().value);
     if (!value.is_tensor()) return false;
-    const std::byte* at = value.tensor().bytes();
-    return at >= arena_.get() && at < arena_.get() + arena_bytes_;
+    return arena_.holds(value.tensor().bytes());
   }
 
   // A host value that does not point into the arena or at a caller's memory.
@@ -822,9 +868,10 @@ class Context::Machine {
   std::vector<Growing> growing_;
   std::vector<uint64_t> host_calls_;  // how often each was made in this run
   std::chrono::steady_clock::time_point begin_;
-  std::list<Plan> plans_;  // the latest first
-  std::unique_ptr<std::byte, FreeMemory> arena_;
-  int64_t arena_bytes_ = 0;
+  ArenaPlanner planner_{{}};
+  std::vector<bool> is_set_at_entry_;  // of the slots
+  std::list<Plan> plans_;              // the latest first
+  ArenaMemory arena_;
   Buffers buffers_;
   Workers workers_;
   Library library_{workers_};
@@ -839,6 +886,7 @@ Context::~Context() = default;
 Context::Context(Context&&) noexcept = default;
 
 std::vector<HostValue> Context::run(std::span<const HostValue> inputs) { return machine_->run(inputs); }
+MemoryPlan Context::memory_plan(std::span<const HostValue> inputs) { return machine_->memory_plan(inputs); }
 const Statistics& Context::statistics() const { return machine_->statistics(); }
 void Context::record_to(Profile* profile) { machine_->record_to(profile); }
 

@@ -7,6 +7,7 @@
 
 #include "program/image.h"
 #include "program/program.h"
+#include "runtime/arena.h"
 #include "runtime/profile.h"
 
 namespace selkie::runtime {
@@ -33,7 +34,8 @@ using KernelInterpreter = std::function<void(uint32_t kernel, std::span<const Ch
 struct Limits {
   int64_t loop_trips = int64_t{1} << 40;  // of one loop
   int64_t sequence_items = int64_t{1} << 30;
-  double seconds = 0;  // 0: no limit; looked at between the trips of loops and at host calls
+  int64_t memory_bytes = 0;  // of the arena and of tensors on the heap together; 0: no limit
+  double seconds = 0;        // 0: no limit; looked at between the trips of loops and at host calls
 };
 
 // A program with its code: what is needed to run it.
@@ -57,6 +59,21 @@ struct Statistics {
   int64_t kept_plans = 0;
 };
 
+// Where the tensors of the arena lie in a run on given inputs.
+struct MemoryPlan {
+  struct Tensor {
+    program::Register tensor;
+    int64_t bytes;  // of both places, if it alternates
+    int64_t offset;
+    Lifetime life;
+  };
+  std::vector<Tensor> tensors;
+  int64_t arena_bytes = 0;
+  ArenaBound bound;
+  bool is_best_at_all_sizes = false;
+  std::vector<int64_t> slots;  // of which those are set that follow from the inputs
+};
+
 class Context {
  public:
   // Kernels are shared among so many threads, of which the caller is one.
@@ -66,6 +83,8 @@ class Context {
 
   // Inputs in the order of the program. Errors name the input or the node; the context stays usable.
   std::vector<HostValue> run(std::span<const HostValue> inputs);
+  // What a run on these inputs would use of the arena. Nothing is run but what computes sizes.
+  MemoryPlan memory_plan(std::span<const HostValue> inputs);
   const Statistics& statistics() const;
   // From here on runs are recorded there; null: no more.
   void record_to(Profile* profile);

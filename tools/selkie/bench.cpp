@@ -31,6 +31,7 @@ struct Options {
   double seconds = 1;
   uint64_t seed = 0;
   ir::RunLimits limits;
+  int64_t memory_limit = 0;
   CompileOptions compile;
   std::string profile;
   bool json = false;
@@ -162,6 +163,7 @@ void record(CpuRun& model, const std::vector<std::vector<HostValue>>& inputs, co
 int bench(const Options& options) {
   driver::Options how = driver_options(options.compile);
   how.host.limits = options.limits;
+  how.host.memory_limit = options.memory_limit;
   CpuModel loaded = load_cpu_model(options.model, how, options.dims);
   CpuRun model(std::move(loaded.built), options.threads);
   Sweep sweep = options.sweep.empty() ? Sweep{.name = {}, .sizes = {0}} : parse_sweep(options.sweep);
@@ -225,7 +227,9 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--seconds", options->seconds, "Seconds per shape, without --repeat")->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of generated inputs")->capture_default_str();
   add_compile_options(*command, options->compile);
+  add_order_option(*command, options->compile);
   add_limit_options(*command, options->limits);
+  add_memory_option(*command, options->memory_limit);
   command->add_option("--profile", options->profile,
                       "Write what each kernel took to this file (Chrome trace events), and a table to standard error");
   command->add_flag("--json", options->json, "Machine-readable output");

@@ -21,6 +21,7 @@ void add_explain(CLI::App& app, Action& action);
 void add_ops(CLI::App& app, Action& action);
 void add_opt(CLI::App& app, Action& action);
 void add_passes(CLI::App& app, Action& action);
+void add_plan(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
 

@@ -42,6 +42,11 @@ void add_program_options(CLI::App& command, CompileOptions& options) {
       ->allow_extra_args(false);
 }
 
+void add_order_option(CLI::App& command, CompileOptions& options) {
+  command.add_flag("--plain-order", options.compiler.plain_order,
+                   "Steps in the order of the model's nodes, even if another one needs less memory; on cpu");
+}
+
 void add_compile_options(CLI::App& command, CompileOptions& options) {
   add_program_options(command, options);
   auto* folder = command.add_option("--cache-dir", options.cache_folder,

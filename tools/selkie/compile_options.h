@@ -17,7 +17,8 @@ struct CompileOptions {
 
 // --exact and --without: what the program is.
 void add_program_options(CLI::App& command, CompileOptions& options);
-// That and the options of the cache.
+void add_order_option(CLI::App& command, CompileOptions& options);
+// The first and the options of the cache.
 void add_compile_options(CLI::App& command, CompileOptions& options);
 
 // Compiles on all cores. Code is kept in the user's cache folder (XDG) unless another is given, which must be one that

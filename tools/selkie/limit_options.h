@@ -8,5 +8,7 @@
 namespace selkie::cli {
 
 void add_limit_options(CLI::App& command, ir::RunLimits& limits);
+// A number of bytes, or of K, M or G of them (powers of 1024).
+void add_memory_option(CLI::App& command, int64_t& bytes);
 
 }  // namespace selkie::cli

@@ -42,6 +42,7 @@ int run(int argc, char** argv) {
       "  selkie compile model.onnx -o model.selkie\n"
       "  selkie check model.onnx\n"
       "  selkie explain model.onnx --html model.html\n"
+      "  selkie plan model.onnx --dims N=1,S=128 --svg arena.svg\n"
       "  selkie opt model.onnx --pass fold_constants --pass dead_code\n"
       "  selkie verify path/to/onnx/backend/test/data/node --jobs 2");
   Action action;
@@ -52,6 +53,7 @@ int run(int argc, char** argv) {
   add_compile(app, action);
   add_disasm(app, action);
   add_explain(app, action);
+  add_plan(app, action);
   add_opt(app, action);
   add_ops(app, action);
   add_passes(app, action);

@@ -179,7 +179,6 @@ void check_options(const Options& options) {
   };
   refuse(options.path, "--path");
   refuse(options.facts, "--facts");
-  refuse(options.memory_limit != 0, "--memory-limit");
 }
 
 int run(const Options& options) {
@@ -187,7 +186,7 @@ int run(const Options& options) {
   check_options(options);
   driver::Options how = driver_options(options.compile);
   how.check_kernels = options.target == "cpu-checked";
-  how.host = {.seed = options.seed, .limits = options.limits};
+  how.host = {.seed = options.seed, .limits = options.limits, .memory_limit = options.memory_limit};
   if (program::is_artifact(options.model)) {
     if (options.target == "ref") fail("'{}' is compiled: --target ref needs the model", options.model);
     CpuModel model = load_cpu_model(options.model, how, options.dims);
@@ -223,9 +222,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--seed", options->seed, "Seed of generated inputs and random operators")->capture_default_str();
   command->add_option("--threads", options->threads, "Threads that share a kernel, on cpu (default: all cores)")
       ->check(CLI::Range(1, 1024));
-  command->add_option(
-      "--memory-limit", options->memory_limit,
-      "Bytes that tensors may hold together, with --target ref (default: four fifths of the machine's)");
+  add_memory_option(*command, options->memory_limit);
   add_limit_options(*command, options->limits);
   command->add_flag("--path", options->path, "Print which branches and loops ran; with --target ref");
   command->add_flag("--facts", options->facts, "Hold what 'selkie explain' claims against the run; with --target ref");
