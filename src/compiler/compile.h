@@ -15,9 +15,9 @@ struct HostNode {
 };
 
 struct Options {
-  bool exact = false;                     // no algorithm whose rounding error is far beyond that of the plain sum
-  bool plain_order = false;               // steps run in the order of the model's nodes, even if another needs less memory
-  int threads = 1;                        // that pack weights
+  bool exact = false;        // no algorithm whose rounding error is far beyond that of the plain sum
+  bool plain_order = false;  // steps run in the order of the model's nodes, even if another needs less memory
+  int threads = 1;           // that pack weights
   std::vector<std::string> without = {};  // passes that are left out, to see what they are worth
 };
 

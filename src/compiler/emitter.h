@@ -229,6 +229,9 @@ class Emitter {
   Factor strided(Register r, const Layout& layout, const ir::SymDims& dims, const ir::ProductForm::Matrix& matrix);
   void emit_product(const Node& node, const Value& stored, const std::set<const Node*>& inlined);
   std::optional<Register> packed_factor(const Value& b, const ir::ProductForm& form);
+  Register pack_factor(const Value& b, int64_t k, int64_t n, bool swapped);
+  // A constant is packed once in each form, however many nodes use it: what `pack` gives, or gave before.
+  Register packed_once(const ir::Constant& constant, std::vector<int64_t> form, const std::function<Register()>& pack);
   // pack(weights as the model has them) once all is emitted, on several threads.
   void add_packing(const ir::Constant& weights, std::function<void(const float*)> pack);
   void pack_all();
@@ -256,6 +259,7 @@ class Emitter {
   const ir::Function& main_;
   codegen::Stitcher stitcher_;
   Compiled out_;
+  std::map<std::pair<const ir::Constant*, std::vector<int64_t>>, Register> packed_forms_;
   Slab packed_;                                                     // weights as the library wants them,
   std::vector<std::function<void(std::vector<float>&)>> packings_;  // once these have run
   size_t packing_room_ = 0;                                         // floats that one of them needs

@@ -186,16 +186,27 @@ std::optional<program::Register> Emitter::packed_factor(const Value& b, const ir
   std::optional<int64_t> n = form.n.constant();
   if (b.constant == nullptr || !form.batch.empty() || !k || !n) return std::nullopt;
   bool swapped = !form.b.columns.empty() && form.b.columns[0] < form.b.rows[0];
-  int64_t row_stride = swapped ? 1 : *n;
-  int64_t column_stride = swapped ? *k : 1;
+  return packed_once(*b.constant, {swapped, *k, *n}, [&] { return pack_factor(b, *k, *n, swapped); });
+}
+
+program::Register Emitter::packed_once(const ir::Constant& constant, std::vector<int64_t> form,
+                                       const std::function<Register()>& pack) {
+  auto [at, fresh] = packed_forms_.try_emplace({&constant, std::move(form)});
+  if (fresh) at->second = pack();
+  return at->second;
+}
+
+program::Register Emitter::pack_factor(const Value& b, int64_t k, int64_t n, bool swapped) {
+  int64_t row_stride = swapped ? 1 : n;
+  int64_t column_stride = swapped ? k : 1;
   std::optional<kernels::HalfKind> half = kernels::half_kind(table(), b.constant->tensor().values<float>());
   DType dtype = !half ? DType::f32 : *half == kernels::HalfKind::f16 ? DType::f16 : DType::bf16;
-  Tensor packed = packed_.tensor(dtype, {static_cast<int64_t>(kernels::packed_b_elements(table(), *k, *n))});
+  Tensor packed = packed_.tensor(dtype, {static_cast<int64_t>(kernels::packed_b_elements(table(), k, n))});
   add_packing(*b.constant, [=, to = packed.mutable_bytes()](const float* from) {
     if (half)
-      kernels::pack_half(table(), *half, from, row_stride, column_stride, *k, *n, reinterpret_cast<uint16_t*>(to));
+      kernels::pack_half(table(), *half, from, row_stride, column_stride, k, n, reinterpret_cast<uint16_t*>(to));
     else
-      kernels::pack_b(table(), from, row_stride, column_stride, *k, *n, reinterpret_cast<float*>(to));
+      kernels::pack_b(table(), from, row_stride, column_stride, k, n, reinterpret_cast<float*>(to));
   });
   return constant_register(std::move(packed), b.name);
 }
@@ -230,15 +241,21 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
                                   .kernel = call.kernel,
                                   .stride = call.stride,
                                   .dilation = call.dilation};
-  auto packed = [&](size_t elements, auto pack) {
-    Tensor to = packed_.tensor(DType::f32, {static_cast<int64_t>(elements)});
-    add_packing(weights, [pack, data = to.mutable_data<float>()](const float* from) { pack(from, data); });
-    return constant_register(std::move(to), name);
+  enum Form : int64_t { of_depthwise, of_direct, of_winograd };
+  auto packed = [&](Form form, size_t elements, auto pack) {
+    std::vector<int64_t> key{form, shape.groups};
+    for (const auto& list : {shape.kernel, shape.stride, shape.dilation})
+      key.insert(key.end(), list.begin(), list.end());
+    return packed_once(weights, std::move(key), [&] {
+      Tensor to = packed_.tensor(DType::f32, {static_cast<int64_t>(elements)});
+      add_packing(weights, [pack, data = to.mutable_data<float>()](const float* from) { pack(from, data); });
+      return constant_register(std::move(to), name);
+    });
   };
   call.depthwise = kernels::is_depthwise(shape);
   call.exact = options_.exact;
   if (call.depthwise) {
-    call.weights = packed(kernels::packed_depthwise_elements(shape),
+    call.weights = packed(of_depthwise, kernels::packed_depthwise_elements(shape),
                           [=](const float* w, float* to) { kernels::pack_depthwise(shape, w, to); });
     return;
   }
@@ -248,11 +265,12 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
       options_.exact ? WinogradWins{.somewhere = false, .everywhere = false} : winograd_wins(shape, sizes);
   size_t direct = kernels::packed_convolution_elements(table(), shape);
   if (!wins.everywhere || direct * sizeof(float) < least_single_bytes)
-    call.weights = packed(direct, [=](const float* w, float* to) { kernels::pack_convolution(table(), shape, w, to); });
+    call.weights =
+        packed(of_direct, direct, [=](const float* w, float* to) { kernels::pack_convolution(table(), shape, w, to); });
   if (wins.somewhere)
-    call.winograd = packed(kernels::winograd_weight_elements(table(), shape), [=](const float* w, float* to) {
-      kernels::winograd_transform_weights(table(), shape, w, to);
-    });
+    call.winograd =
+        packed(of_winograd, kernels::winograd_weight_elements(table(), shape),
+               [=](const float* w, float* to) { kernels::winograd_transform_weights(table(), shape, w, to); });
 }
 
 void Emitter::add_packing(const ir::Constant& weights, std::function<void(const float*)> pack) {

@@ -142,6 +142,20 @@ TEST(Library, WeightsThatAreNoConstantsGoThroughKernels) {
       {.runs = 30, .least_good = 4, .largest = 9});
 }
 
+TEST(Library, WeightsThatSeveralNodesUseArePackedOnce) {
+  const char* text =
+      "const @w: f32[2, 2] = {1, 2, 3, 4} const @k: f32[2, 2, 1, 1] = {1, 2, 3, 4} "
+      "func @main(%x: f32[N, 2], %y: f32[M, 2], %p: f32[1, 2, H, 3], %q: f32[1, 2, H, 5]) "
+      "-> (f32[*], f32[*], f32[*], f32[*]) { %a = matmul(%x, @w) %b = matmul(%y, @w) "
+      "%c = conv(%p, @k) %d = conv(%q, @k) return %a, %b, %c, %d }";
+  driver::Built built = driver::build(ir::parse(text, ops::op_set(), "test"), {});
+  const program::Program& program = built.executable->program;
+  ASSERT_EQ(program.products.size(), 2u);
+  EXPECT_EQ(program.products[0].b.value, program.products[1].b.value);
+  ASSERT_EQ(program.convolutions.size(), 2u);
+  EXPECT_EQ(program.convolutions[0].weights, program.convolutions[1].weights);
+}
+
 TEST(Library, EpiloguesAreFused) {
   std::string residual = convolution("f32[N, 8, H, W]", {8, 8, 3, 3}, "pads = [1, 1, 1, 1]",
                                      "%c = conv(%x, @w, @b) {{{}}} %a = add(%c, %x) %r = relu(%a) %y = conv(%r, @w)");
