@@ -45,11 +45,6 @@ bool is_one(const std::optional<ir::Contents>& contents) {
   return contents && contents->elements.size() == 1 && contents->elements[0] && contents->elements[0].constant() == 1;
 }
 
-int64_t attribute(const Node& node, std::string_view name) {
-  if (const ir::Attribute* found = node.attrs.find(name)) return std::get<int64_t>(*found);
-  return std::get<int64_t>(*node.op->find_attr(name)->fallback);
-}
-
 bool is(const Value* value, std::string_view op) { return value->node != nullptr && value->node->op->name == op; }
 
 // What is asked of a loop before it is rewritten.
@@ -304,6 +299,8 @@ class Rewriter {
     return std::move(before_.nodes);
   }
   const std::unordered_map<const Value*, Value*>& replaced() const { return replaced_; }
+  // Sequences that the tables are split into, and the tables.
+  const std::unordered_map<const Value*, Value*>& sequences() const { return sequences_; }
 
  private:
   // Indices of all trips, and from these the order.
@@ -458,9 +455,7 @@ class Rewriter {
   Value* starts_ = nullptr;
   std::map<const Value*, Value*> rows_;  // that are read, in all trips, by their index
   std::unordered_map<const Value*, Value*> replaced_;
-
- public:
-  std::unordered_map<const Value*, Value*> sequences_;  // the tables that they are the rows of
+  std::unordered_map<const Value*, Value*> sequences_;
 };
 
 // An item of what was split into items is a row of what was split.
@@ -493,7 +488,7 @@ bool batch(ir::Module& module, const analysis::Rdp& rdp, Region& region) {
                         std::make_move_iterator(nodes->end()));
     i += nodes->size() - 1;
     ir::replace_uses(module.main().body, rewriter.replaced());
-    take_rows(module.main().body, rewriter.sequences_, rdp);
+    take_rows(module.main().body, rewriter.sequences(), rdp);
     changed = true;
   }
   return changed;

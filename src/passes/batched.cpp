@@ -28,12 +28,12 @@ Value* NodeAdder::value(std::string_view op, std::vector<Value*> operands) {
 Value* NodeAdder::ints(const Ints& elements) { return module_.add_constant("ints", Tensor::of_i64(elements)); }
 Value* NodeAdder::scalar(int64_t element) { return module_.add_constant("number", Tensor::scalar_i64(element)); }
 
-namespace {
-
 int64_t attribute(const Node& node, std::string_view name) {
   if (const ir::Attribute* found = node.attrs.find(name)) return std::get<int64_t>(*found);
   return std::get<int64_t>(*node.op->find_attr(name)->fallback);
 }
+
+namespace {
 
 // Axes count from the last if they are negative: those stay what they are.
 int64_t behind_batch(int64_t axis) { return axis < 0 ? axis : axis + 1; }

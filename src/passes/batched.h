@@ -8,6 +8,9 @@
 
 namespace selkie::passes {
 
+// An integer attribute, as it is given or as it is otherwise.
+int64_t attribute(const ir::Node& node, std::string_view name);
+
 // Appends nodes to a region.
 class NodeAdder {
  public:
