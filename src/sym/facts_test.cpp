@@ -227,6 +227,30 @@ TEST_F(FactsTest, DivergingBoundsDoNotOverflow) {
   facts.range(e("a*b*c*d"));
 }
 
+TEST_F(FactsTest, AboutSomeExpressions) {
+  for (std::string_view text :
+       {"a <= b", "b == 2*c", "c in 1..9", "a % 4 == 0", "p*q == r*s", "d in 1..5", "f == d + 1"})
+    know(text);
+  auto about = [&](std::initializer_list<std::string_view> texts) {
+    std::vector<Expr> expressions;
+    for (std::string_view text : texts) expressions.push_back(e(text));
+    return facts.about(expressions);
+  };
+  Facts of_a = about({"a + 1"});
+  EXPECT_EQ(of_a.prove_less_equal(e("a"), e("18")), Truth::yes);
+  EXPECT_EQ(of_a.prove_divisible(e("a"), 4), Truth::yes);
+  EXPECT_EQ(to_string(about({"b"}).simplify(e("b"))), "2*c");
+  EXPECT_EQ(of_a.prove_less_equal(e("d"), e("5")), Truth::unknown);
+  // What is stated of a product counts where all of its factors are asked for.
+  EXPECT_EQ(about({"p", "q", "r", "s"}).prove_equal(e("p*q"), e("r*s")), Truth::yes);
+  EXPECT_EQ(about({"f"}).prove_less_equal(e("f"), e("6")), Truth::yes);
+  // It goes on like the whole.
+  of_a.add("c <= 2", "later");
+  EXPECT_EQ(of_a.prove_less_equal(e("a"), e("4")), Truth::yes);
+  EXPECT_THROW(of_a.add("a == 8", "conflict"), Error);
+  EXPECT_EQ(facts.prove_less_equal(e("a"), e("4")), Truth::unknown);
+}
+
 TEST_F(FactsTest, ThousandsOfFacts) {
   std::vector<Expr> dims;
   for (int i = 0; i < 3000; ++i) dims.push_back(context.fresh("d"));
