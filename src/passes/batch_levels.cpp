@@ -5,6 +5,7 @@
 
 #include "ops/registry.h"
 #include "passes/batched.h"
+#include "passes/loops.h"
 #include "passes/pass.h"
 
 namespace selkie::passes {
@@ -41,10 +42,6 @@ struct Read {
   const Value* index;
 };
 
-bool is_one(const std::optional<ir::Contents>& contents) {
-  return contents && contents->elements.size() == 1 && contents->elements[0] && contents->elements[0].constant() == 1;
-}
-
 bool is(const Value* value, std::string_view op) { return value->node != nullptr && value->node->op->name == op; }
 
 // What is asked of a loop before it is rewritten.
@@ -80,9 +77,7 @@ class LevelLoop {
     if (loop_.op->name != "loop" || loop_.operands.empty() || loop_.operands[0] == nullptr) return false;
     const ir::SymDims* count = dims(*loop_.operands[0]);
     if (count == nullptr || !count->empty()) return false;
-    const Value* first = loop_.operands.size() > 1 ? loop_.operands[1] : nullptr;
-    if (first != nullptr && !is_one(known(*first).contents)) return false;
-    return is_one(known(*body_.yields[0]).contents) && rdp_.region(body_).entry == analysis::Entry::possible &&
+    return makes_all_trips(rdp_, loop_, *loop_form(loop_)) && rdp_.region(body_).entry == analysis::Entry::possible &&
            std::ranges::all_of(body_.nodes, [](const auto& node) { return node->regions.empty(); });
   }
 
@@ -501,6 +496,7 @@ bool batch(ir::Module& module, const analysis::Rdp& rdp, Region& region) {
 //    loop(levels, _, rows with room) body(level, …) { trips = order[starts[level] … starts[level + 1]]
 //      a = gather(rows, gather(index', trips))  …  yield go, scatter_nd(rows, trips + length, row) }
 bool batch_levels(ir::Module& module) {
+  if (!has_loops(module.main().body)) return false;
   analysis::Rdp rdp(module);
   return batch(module, rdp, module.main().body);
 }

@@ -10,7 +10,6 @@ namespace {
 using ir::Node;
 using ir::Region;
 using ir::Value;
-using Nodes = std::vector<std::unique_ptr<Node>>;
 
 // Work whose result is stored anyway. All else is computed where it is used, unless such work needs it.
 bool is_worth_it(const analysis::Rdp& rdp, const Node& node) {
@@ -73,24 +72,11 @@ class Invariants {
   std::set<const Node*> needed_;
 };
 
-bool hoist(const analysis::Rdp& rdp, Region& region) {
-  if (rdp.region(region).entry != analysis::Entry::possible) return false;
-  bool changed = false;
-  Nodes nodes;
-  for (auto& node : region.nodes) {
-    bool inside = false;
-    for (auto& inner : node->regions) inside = hoist(rdp, *inner) || inside;
-    changed = changed || inside;
-    std::optional<ir::ControlForm> form = loop_form(*node);
-    if (form && !inside && rdp.region(*node->regions[0]).entry == analysis::Entry::possible) {
-      Nodes before = Invariants(rdp, *node, *form, rdp.region(region).facts).take_out();
-      changed = changed || !before.empty();
-      std::ranges::move(before, std::back_inserter(nodes));
-    }
-    nodes.push_back(std::move(node));
-  }
-  region.nodes = std::move(nodes);
-  return changed;
+bool hoist(ir::Module& module) {
+  analysis::Rdp rdp(module);
+  return put_before_loops(rdp, module.main().body, [&](Node& loop, const Region& around, const ir::ControlForm& form) {
+    return Invariants(rdp, loop, form, rdp.region(around).facts).take_out();
+  });
 }
 
 }  // namespace
@@ -99,7 +85,7 @@ bool hoist(const analysis::Rdp& rdp, Region& region) {
 bool hoist_invariants(ir::Module& module) {
   bool changed = false;
   // What leaves an inner loop is known as it is there; it may leave the next one, too.
-  while (has_loops(module.main().body) && hoist(analysis::Rdp(module), module.main().body)) changed = true;
+  while (has_loops(module.main().body) && hoist(module)) changed = true;
   return changed;
 }
 

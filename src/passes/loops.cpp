@@ -40,6 +40,26 @@ bool has_loops(const ir::Region& region) {
   return found;
 }
 
+bool put_before_loops(const analysis::Rdp& rdp, ir::Region& region, const TakeOut& take_out) {
+  if (rdp.region(region).entry != analysis::Entry::possible) return false;
+  bool changed = false;
+  Nodes nodes;
+  for (auto& node : region.nodes) {
+    bool inside = false;
+    for (auto& inner : node->regions) inside = put_before_loops(rdp, *inner, take_out) || inside;
+    changed = changed || inside;
+    std::optional<ControlForm> form = loop_form(*node);
+    if (form && !inside && rdp.region(*node->regions[0]).entry == analysis::Entry::possible) {
+      Nodes before = take_out(*node, region, std::move(*form));
+      changed = changed || !before.empty();
+      std::ranges::move(before, std::back_inserter(nodes));
+    }
+    nodes.push_back(std::move(node));
+  }
+  region.nodes = std::move(nodes);
+  return changed;
+}
+
 sym::Expr most_trips(const analysis::Rdp& rdp, const Node& loop, const ControlForm& form) {
   if (form.inputs.empty()) {
     const Value* most = form.most_trips ? loop.operands[*form.most_trips] : nullptr;
@@ -56,10 +76,14 @@ sym::Expr slice_count(const analysis::Rdp& rdp, const Node& loop, const ControlF
   return axis >= 0 && axis < rank ? (*whole)[static_cast<size_t>(axis)] : sym::Expr();
 }
 
-sym::Expr known_trips(const analysis::Rdp& rdp, const Node& loop, const ControlForm& form) {
+bool makes_all_trips(const analysis::Rdp& rdp, const Node& loop, const ControlForm& form) {
   const ir::Region& body = *loop.regions[0];
   bool may_end = form.counts && body.yields[0] != body.parameters[1].get() && !is_known_true(rdp, *body.yields[0]);
-  return may_end || !starts_surely(rdp, loop, form) ? sym::Expr() : most_trips(rdp, loop, form);
+  return !may_end && starts_surely(rdp, loop, form);
+}
+
+sym::Expr known_trips(const analysis::Rdp& rdp, const Node& loop, const ControlForm& form) {
+  return makes_all_trips(rdp, loop, form) ? most_trips(rdp, loop, form) : sym::Expr();
 }
 
 bool surely_runs(const analysis::Rdp& rdp, const Node& loop, const ControlForm& form, const sym::Facts& around) {

@@ -1,6 +1,8 @@
 // What passes over loops ask: how often a loop runs, and whether a node can run before it as well. Shared by them.
 #pragma once
 
+#include <functional>
+
 #include "analysis/rdp.h"
 #include "ir/control.h"
 
@@ -12,6 +14,14 @@ std::optional<ir::ControlForm> loop_form(const ir::Node& node);
 // Whether there is one in a region: what passes over loops ask before they have the module analysed.
 bool has_loops(const ir::Region& region);
 
+// Puts before each loop of a region, and of those inside it, what `take_out` takes out of it, and returns whether that
+// was anything. A loop around one that changed is left for the next analysis.
+using Nodes = std::vector<std::unique_ptr<ir::Node>>;
+using TakeOut = std::function<Nodes(ir::Node& loop, const ir::Region& around, ir::ControlForm form)>;
+bool put_before_loops(const analysis::Rdp& rdp, ir::Region& region, const TakeOut& take_out);
+
+// Whether no condition may end a loop before it has made all of its trips.
+bool makes_all_trips(const analysis::Rdp& rdp, const ir::Node& loop, const ir::ControlForm& form);
 // How often a loop runs at most, where that is known before its first trip; null where it is not.
 sym::Expr most_trips(const analysis::Rdp& rdp, const ir::Node& loop, const ir::ControlForm& form);
 // How many slices an input of a loop has.

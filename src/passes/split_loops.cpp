@@ -369,24 +369,11 @@ class Splitter {
   std::vector<std::unique_ptr<Node>> before_;
 };
 
-bool split(ir::Module& module, const analysis::Rdp& rdp, Region& region) {
-  if (rdp.region(region).entry != analysis::Entry::possible) return false;
-  bool changed = false;
-  std::vector<std::unique_ptr<Node>> nodes;
-  for (auto& node : region.nodes) {
-    bool inside = false;
-    for (auto& inner : node->regions) inside = split(module, rdp, *inner) || inside;
-    changed = changed || inside;
-    if (std::optional<ControlForm> form = loop_form(*node);
-        form && !inside && rdp.region(*node->regions[0]).entry == analysis::Entry::possible) {
-      std::vector<std::unique_ptr<Node>> before = Splitter(module, rdp, region, *node, std::move(*form)).run();
-      changed = changed || !before.empty();
-      std::ranges::move(before, std::back_inserter(nodes));
-    }
-    nodes.push_back(std::move(node));
-  }
-  region.nodes = std::move(nodes);
-  return changed;
+bool split(ir::Module& module) {
+  analysis::Rdp rdp(module);
+  return put_before_loops(rdp, module.main().body, [&](Node& loop, const Region& around, ControlForm form) {
+    return Splitter(module, rdp, around, loop, std::move(form)).run();
+  });
 }
 
 }  // namespace
@@ -395,7 +382,7 @@ bool split(ir::Module& module, const analysis::Rdp& rdp, Region& region) {
 bool split_loops(ir::Module& module) {
   bool changed = false;
   // What comes out of an inner loop is new to the analysis, and may come out of the next one, too.
-  while (has_loops(module.main().body) && split(module, analysis::Rdp(module), module.main().body)) changed = true;
+  while (has_loops(module.main().body) && split(module)) changed = true;
   return changed;
 }
 

@@ -14,7 +14,6 @@ using ir::ControlForm;
 using ir::Node;
 using ir::Region;
 using ir::Value;
-using Nodes = std::vector<std::unique_ptr<Node>>;
 using Values = std::unordered_map<const Value*, Value*>;
 
 constexpr int64_t most_unrolled_trips = 8;
