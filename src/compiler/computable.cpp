@@ -188,7 +188,7 @@ std::string Emitter::loop_refusal(const Node& node, const ControlForm& form, con
     if (!is_ranked(slice) || !is_ranked(result)) return "the rank of what it stacks is not known";
     bool is_first = form.outputs[i].axis == 0 ||
                     -form.outputs[i].axis == static_cast<int64_t>(rdp_.known(result).type.dims->size());
-    if (is_sized(result, known)) continue;
+    if (is_sized(result, known) && stacks_as_known(node, form, i)) continue;
     if (!is_first) return "slices of unknown size are stacked along an inner axis";
     if (!has_shape_without_trips(node, form, i, known)) return "it stacks what has no shape if there are no trips";
   }

@@ -151,6 +151,8 @@ class Emitter {
   std::optional<Slot> operand_number(const Node& node, size_t operand, bool is_signed = false);
   void bind_index(const Node& node, const ir::Region& body, Slot index);
   void bind_trips(const Node& node, Slot trips);
+  bool has_dims(const Value& yield, const ir::Region& region, std::span<const sym::Expr> dims) const;
+  bool stacks_as_known(const Node& node, const ir::ControlForm& form, size_t output) const;
   // Where the result of a node with regions goes: a place whose size is known now, or a loose one, for a host value.
   Register result_place(const Value& value);
   Register loose_place(const Value& value);

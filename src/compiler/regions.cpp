@@ -126,6 +126,16 @@ Emitter::Register Emitter::loose_place(const Value& value) {
   return r;
 }
 
+// What a node that comes later requires of a result is checked only once there is the result: what a region yields
+// has the dims that the analysis gives the result where that follows inside.
+bool Emitter::has_dims(const Value& yield, const ir::Region& region, std::span<const sym::Expr> dims) const {
+  const ir::Type& type = rdp_.known(yield).type;
+  const sym::Facts& facts = rdp_.region(region).facts;
+  return type.is_tensor() && type.dims && std::ranges::equal(*type.dims, dims, [&](sym::Expr a, sym::Expr b) {
+           return facts.prove_equal(a, b) == sym::Truth::yes;
+         });
+}
+
 Emitter::Register Emitter::result_place(const Value& value) {
   if (auto given = destinations_.find(&value); given != destinations_.end()) return given->second;
   const ir::Type& type = rdp_.known(value).type;
@@ -166,9 +176,14 @@ void Emitter::emit_control(const Node& node) {
 void Emitter::emit_branch(const Node& node) {
   Slot condition = *operand_number(node, 0);
   std::vector<Register> places;
-  for (const auto& result : node.results) {
-    places.push_back(result_place(*result));
-    if (program().registers[places.back()].alternates && !destinations_.contains(result.get()))
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    const Value& result = *node.results[i];
+    const ir::Type& type = rdp_.known(result).type;
+    bool is_certain = type.is_tensor() && type.dims && std::ranges::all_of(node.regions, [&](const auto& arm) {
+                        return !is_possible(*arm) || has_dims(*arm->yields[i], *arm, *type.dims);
+                      });
+    places.push_back(is_certain ? result_place(result) : loose_place(result));
+    if (program().registers[places.back()].alternates && !destinations_.contains(&result))
       instruction(Opcode::alternate, places.back());
   }
   size_t to_else = jump_instruction(Opcode::branch, condition);
@@ -290,15 +305,10 @@ void Emitter::count_trips(Trips& loop) {
 bool Emitter::keeps_size(const Trips& loop, size_t state) {
   const ir::Type& type = rdp_.known(loop.parameter(state)).type;
   if (type.dtype == DType::str || !bytes_of(type, module_.symbols())) return false;
-  const ir::Type& next = rdp_.known(loop.yield(state)).type;
-  if (rdp_.known(*loop.node.results[state]).type.dims != type.dims || !next.dims ||
-      next.dims->size() != type.dims->size())
-    return false;
-  const sym::Facts& facts = rdp_.region(loop.body).facts;
-  for (size_t i = 0; i < type.dims->size(); ++i)
-    if (!sizes_.knows((*type.dims)[i]) || facts.prove_equal((*next.dims)[i], (*type.dims)[i]) != sym::Truth::yes)
-      return false;
-  return true;
+  return rdp_.known(*loop.node.results[state]).type.dims == type.dims &&
+         std::ranges::all_of(*type.dims, [&](sym::Expr d) { return sizes_.knows(d); }) &&
+         has_dims(*loop.node.operands[loop.form.first_state + state], *homes_.at(&loop.node), *type.dims) &&
+         has_dims(loop.yield(state), loop.body, *type.dims);
 }
 
 // What the body requires of a state need not hold after the last trip.
@@ -331,9 +341,16 @@ void Emitter::begin_states(Trips& loop) {
   }
 }
 
+namespace {
+
+size_t stacked_axis(const ir::SymDims& whole, ControlForm::Slices slices) {
+  return static_cast<size_t>(slices.axis < 0 ? slices.axis + static_cast<int64_t>(whole.size()) : slices.axis);
+}
+
+}  // namespace
+
 Emitter::SliceForm Emitter::slice_form(const ir::SymDims& whole, DType dtype, ControlForm::Slices slices) {
-  auto rank = static_cast<int64_t>(whole.size());
-  SliceForm out{.axis = static_cast<size_t>(slices.axis < 0 ? slices.axis + rank : slices.axis),
+  SliceForm out{.axis = stacked_axis(whole, slices),
                 .reversed = slices.reversed,
                 .count = {},
                 .rows = module_.symbols().constant(1),
@@ -353,6 +370,13 @@ Emitter::Slot Emitter::slice_position(const Trips& loop, const SliceForm& form) 
   return step(SizeStep::Op::multiply, index, slot(form.row_bytes));
 }
 
+bool Emitter::stacks_as_known(const Node& node, const ControlForm& form, size_t output) const {
+  const ir::Region& body = *node.regions[0];
+  ir::SymDims slice = *rdp_.known(*node.results[form.states + output]).type.dims;
+  slice.erase(slice.begin() + static_cast<std::ptrdiff_t>(stacked_axis(slice, form.outputs[output])));
+  return has_dims(*body.yields[body.yields.size() - form.outputs.size() + output], body, slice);
+}
+
 // Outputs have their place before the loop where it is known how many trips there are, else they grow.
 void Emitter::begin_outputs(Trips& loop) {
   const ir::Region& body = loop.body;
@@ -361,7 +385,8 @@ void Emitter::begin_outputs(Trips& loop) {
                          .yield = body.yields[body.yields.size() - loop.form.outputs.size() + i],
                          .slices = loop.form.outputs[i],
                          .place = 0};
-    bool is_known = std::ranges::all_of(dims_of(*output.result), [&](sym::Expr d) { return sizes_.knows(d); });
+    bool is_known = stacks_as_known(loop.node, loop.form, i) &&
+                    std::ranges::all_of(dims_of(*output.result), [&](sym::Expr d) { return sizes_.knows(d); });
     output.place = is_known ? result_place(*output.result) : loose_place(*output.result);
     if (is_loose(output.place)) {
       output.growth = begin_growth({.from = output.place,

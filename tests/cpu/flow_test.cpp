@@ -270,6 +270,57 @@ TEST(Flow, RequiredDimsOfHostResultsAreChecked) {
 }
 
 // Random numbers are others in every trip.
+// What the product requires is known of the result of the branch only, not inside its arms.
+TEST(Flow, RequiredDimsOfBranchesAreChecked) {
+  driver::Built built = build(R"(
+func @main(%p: bool[], %x: f32[B], %y: f32[1], %w: f32[1, 3]) -> (z: ?) {
+  %r = if(%p) then() {
+    %a = relu(%x)
+    yield %a
+  } else() {
+    %b = neg(%y)
+    yield %b
+  }
+  %z = matmul(%r, %w)
+  return %z
+})",
+                              {.check_kernels = true});
+  runtime::Context context(built.executable);
+  Tensor w = f32({1, 3}, {1, 2, 3});
+  Tensor y = f32({1}, {2});
+  Tensor yes = Tensor::scalar_bool(true);
+  std::string said = error_of(context, {yes, f32({5}, {1, 2, 3, 4, 5}), y, w});
+  EXPECT_NE(said.find("but the sides are 5 and 1"), std::string::npos) << said;
+  EXPECT_EQ(difference(context.run(std::vector<HostValue>{yes, f32({1}, {2}), y, w})[0], f32({3}, {2, 4, 6})), "");
+}
+
+// The slices that a loop stacks, and a state that it begins with, are as large as they are, whatever follows.
+TEST(Flow, RequiredDimsOfLoopsAreChecked) {
+  driver::Built built = build(R"(
+func @main(%n: i64[], %x: f32[B], %y: f32[1], %w: f32[1, 3]) -> (z: ?, v: ?) {
+  %s, %all = loop(%n, _, %x) body(%i: i64[], %go: bool[], %in: ?) {
+    %a = relu(%in)
+    %b = neg(%y)
+    yield %go, %b, %a
+  }
+  %z = matmul(%s, %w)
+  %v = matmul(%all, %w)
+  return %z, %v
+})",
+                              {.check_kernels = true});
+  runtime::Context context(built.executable);
+  Tensor w = f32({1, 3}, {1, 2, 3});
+  Tensor y = f32({1}, {2});
+  Tensor five = f32({5}, {1, 2, 3, 4, 5});
+  for (int64_t n : {0, 1}) {
+    std::string said = error_of(context, {Tensor::scalar_i64(n), five, y, w});
+    EXPECT_NE(said.find("but the sides are 5 and 1"), std::string::npos) << said;
+  }
+  std::vector<HostValue> out = context.run(std::vector<HostValue>{Tensor::scalar_i64(1), f32({1}, {2}), y, w});
+  EXPECT_EQ(difference(out[0], f32({3}, {-2, -4, -6})), "");
+  EXPECT_EQ(difference(out[1], f32({1, 3}, {2, 4, 6})), "");
+}
+
 TEST(Flow, RandomNumbersDifferFromTripToTrip) {
   driver::Built built = build(
       "const @three: i64[] = {3} func @main(%x: f32[4]) -> (y: ?) { %y = loop(@three, _) body(%i: "
