@@ -466,6 +466,7 @@ void Emitter::begin_trip(Trips& loop) {
     registers_[&loop.parameter(i)] = state;
     bind_symbols(loop.parameter(i), state, false);
   }
+  flush_checks();  // what the body requires of a slice is what is cut
   slice_inputs(loop);
 }
 

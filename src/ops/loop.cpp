@@ -8,7 +8,6 @@ namespace selkie::ops {
 namespace {
 
 void eval(EvalContext& e) {
-  const int64_t limit = e.services().limits().loop_trips;
   int64_t trips = e.has(0) ? int_of(e.tensor(0)) : std::numeric_limits<int64_t>::max();
   bool go_on = !e.has(1) || int_of(e.tensor(1)) != 0;
   std::vector<HostValue> carried;
@@ -23,7 +22,7 @@ void eval(EvalContext& e) {
     empty = e.services().infer_region(body, arguments);
   }
   for (int64_t trip = 0; trip < trips && go_on; ++trip) {
-    if (trip >= limit) fail("the loop has run {} trips, which is the limit", limit);
+    check_trip(e, trip);
     std::vector<HostValue> arguments{Tensor::scalar_i64(trip), Tensor::scalar_bool(go_on)};
     arguments.insert(arguments.end(), std::make_move_iterator(carried.begin()), std::make_move_iterator(carried.end()));
     std::vector<HostValue> yields = e.run_region(0, std::move(arguments));

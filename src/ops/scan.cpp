@@ -55,6 +55,7 @@ void eval(EvalContext& e) {
   }
   std::vector<std::vector<Tensor>> stacked(outputs);
   for (int64_t trip = 0; trip < *trips; ++trip) {
+    check_trip(e, trip);
     std::vector<HostValue> arguments = std::move(state);
     for (size_t i = 0; i < inputs; ++i) {
       int64_t at = input_reversed[i] != 0 ? *trips - 1 - trip : trip;
@@ -192,6 +193,7 @@ void eval_batched(EvalContext& e) {
     for (size_t i = 0; i < states; ++i) state.emplace_back(entry(1 + i));
     std::vector<std::vector<Tensor>> stacked(outputs);
     for (int64_t trip = 0; trip < length; ++trip) {
+      check_trip(e, trip);
       std::vector<HostValue> arguments = std::move(state);
       for (size_t i = 0; i < inputs; ++i) {
         Tensor x = entry(1 + states + i);

@@ -1,7 +1,7 @@
 // SequenceMap: a region run for each item of a sequence.
 #include "ir/control.h"
 #include "ops/support/containers.h"
-#include "ops/support/record.h"
+#include "ops/support/regions.h"
 
 namespace selkie::ops {
 namespace {
@@ -13,6 +13,7 @@ void eval(EvalContext& e) {
       fail("sequences of {} and {} items cannot be mapped together", count, e.operand(i).sequence().size());
   std::vector<Sequence> results(e.result_count());
   for (size_t item = 0; item < count; ++item) {
+    check_trip(e, static_cast<int64_t>(item));
     std::vector<HostValue> arguments;
     for (size_t i = 0; i < e.operand_count(); ++i)
       arguments.push_back(e.operand(i).is_sequence() ? e.operand(i).sequence()[item] : e.operand(i));

@@ -161,9 +161,9 @@ class Context::Machine {
   void set_host(Register r, HostValue value) {
     const RegisterInfo& info = program_.registers[r];
     if (info.is_tensor) {
+      // What a node that comes later requires is not yet checked.
+      check_type(info, value);
       const Tensor& tensor = value.tensor();
-      CHECK(tensor.dims().size() == info.dims.size() && tensor.dtype() == info.dtype, "register {} is given {}",
-            info.name, value.describe());
       for (size_t i = 0; i < info.dims.size(); ++i) slots_[info.dims[i]] = tensor.dims()[i];
       values_[r].data = const_cast<std::byte*>(tensor.bytes());
     }
@@ -360,7 +360,6 @@ class Context::Machine {
     const RegisterInfo& info = program_.registers[to];
     if (info.storage == Storage::heap) {
       HostValue value = share(from);
-      check_type(info, value);
       Storage storage = program_.registers[base(from)].storage;
       bool may_be_attached = storage == Storage::arena || storage == Storage::state;
       set_host(to, may_be_attached ? detached(std::move(value)) : std::move(value));
@@ -413,8 +412,6 @@ class Context::Machine {
   }
 
   void take(Register to, Register from) {
-    const RegisterInfo& info = program_.registers[to];
-    check_type(info, values_[from].host);
     bool is_own = values_[from].is_own;
     set_host(to, std::move(values_[from].host));
     values_[from] = {};
@@ -422,7 +419,6 @@ class Context::Machine {
   }
 
   void check_type(const RegisterInfo& info, const HostValue& value) const {
-    if (!info.is_tensor) return;
     if (value.tensor().dims().size() != info.dims.size() || value.tensor().dtype() != info.dtype)
       fail("'{}' must be {} of rank {}, but is {}", info.name, name(info.dtype), info.dims.size(), value.describe());
   }
@@ -439,7 +435,6 @@ class Context::Machine {
     const std::vector<HostValue>& items = values_[i.sequence].host.sequence();
     if (items.empty()) fail("the sequence is empty, in {}", i.node);
     HostValue found = items[position(slots_[i.index], items.size(), items.size() - 1, i.node)];
-    check_type(program_.registers[i.to], found);
     set_host(i.to, std::move(found));
   }
 

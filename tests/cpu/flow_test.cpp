@@ -269,6 +269,44 @@ TEST(Flow, RequiredDimsOfHostResultsAreChecked) {
   }
 }
 
+// What a body requires of a slice is checked before the slice is cut.
+TEST(Flow, RequiredDimsOfSlicesAreChecked) {
+  driver::Built built = build(R"(
+func @main(%x: f32[A, B], %w: f32[1, 3], %s: f32[3]) -> (y: ?) {
+  %y = scan(%s, %x) {num_scan_inputs = 1, scan_input_axes = [1]} body(%in: ?, %slice: ?) {
+    %t = tanh(%slice)
+    %m = matmul(%t, %w)
+    %next = add(%in, %m)
+    yield %next
+  }
+  return %y
+})",
+                              {.check_kernels = true});
+  runtime::Context context(built.executable);
+  std::vector<HostValue> inputs{f32({5, 1}, {1, 2, 3, 4, 5}), f32({1, 3}, {1, 2, 3}), f32({3}, {0, 0, 0})};
+  std::string said = error_of(context, inputs);
+  EXPECT_NE(said.find("but the sides are 5 and 1"), std::string::npos) << said;
+  inputs[0] = f32({1, 2}, {0, 0});
+  EXPECT_EQ(difference(context.run(inputs)[0], f32({3}, {0, 0, 0})), "");
+}
+
+// The rank that a later node requires is checked, too.
+TEST(Flow, RequiredRanksAreChecked) {
+  driver::Built built = build(R"(
+func @main(%n: i64[], %x: f32[*]) -> (y: ?) {
+  %all = loop(%n, _) body(%i: i64[], %go: bool[]) {
+    yield %go, %x
+  }
+  %y = transpose(%all) {perm = [1, 0]}
+  return %y
+})");
+  runtime::Context context(built.executable);
+  Tensor twice = Tensor::scalar_i64(2);
+  std::string said = error_of(context, {twice, f32({1, 2}, {1, 2})});
+  EXPECT_NE(said.find("rank"), std::string::npos) << said;
+  EXPECT_EQ(difference(context.run(std::vector<HostValue>{twice, f32({1}, {1})})[0], f32({1, 2}, {1, 1})), "");
+}
+
 // Random numbers are others in every trip.
 // What the product requires is known of the result of the branch only, not inside its arms.
 TEST(Flow, RequiredDimsOfBranchesAreChecked) {

@@ -2,6 +2,7 @@
 // and with kernels interpreted under bounds checks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -39,19 +40,63 @@ std::string difference_of_all(const std::vector<HostValue>& actual, const std::v
   return {};
 }
 
+// Where sums overflow they do so in one order and not in another, and to either side.
+bool has_overflown(const HostValue& value) {
+  if (value.is_sequence()) return std::ranges::any_of(value.sequence(), has_overflown);
+  if (!value.is_tensor() || !is_float(value.tensor().dtype())) return false;
+  return std::ranges::any_of(widen<double>(value.tensor()), [](double v) { return std::fabs(v) > 1e30; });
+}
+
+// What a loop stacks in no trips has dims that are told by what a trip would require.
+bool are_empty(const HostValue& a, const HostValue& b) {
+  return a.is_tensor() && b.is_tensor() && a.tensor().dtype() == b.tensor().dtype() &&
+         a.tensor().dims().size() == b.tensor().dims().size() && element_count(a.tensor().dims()) == 0 &&
+         element_count(b.tensor().dims()) == 0;
+}
+
+bool may_differ(const std::vector<HostValue>& actual, const std::vector<HostValue>& expected) {
+  if (std::ranges::any_of(expected, has_overflown)) return true;
+  return std::ranges::equal(actual, expected, [](const HostValue& a, const HostValue& b) {
+    return are_empty(a, b) || difference(a, b).empty();
+  });
+}
+
 struct Totals {
   int programs = 0;
   int runs = 0;
+  int unsure = 0;   // of these, with more than one right answer, and not the reference's
   int decided = 0;  // of these, as the program is after the passes only
   int kernels = 0;
   int host_calls = 0;
 };
 
+bool fails(const ir::Module& module, const std::vector<HostValue>& inputs, const interp::Options& limits) {
+  try {
+    interp::run(module, inputs, limits);
+  } catch (const std::exception&) {
+    return true;
+  }
+  return false;
+}
+
+// A run that fails in the reference evaluator fails here, too, unless what fails is not used; it writes nowhere else.
+void run_what_fails(runtime::Context& context, const std::vector<HostValue>& inputs) {
+  try {
+    context.run(inputs);
+  } catch (const std::exception&) {  // as it should
+  }
+}
+
 void check_program(uint64_t seed, int nodes, int runs, Mix mix, bool check_kernels, Totals& totals) {
   RandomProgram reference = random_program(seed, nodes, mix);
   std::shared_ptr<ir::Module> module = random_program(seed, nodes, mix).module;
-  SCOPED_TRACE(fmt::format("seed {}\n{}", seed, ir::print(*reference.module)));
-  driver::Built built = driver::build(module, {.check_kernels = check_kernels});
+  std::string text = fmt::format("seed {}\n{}", seed, ir::print(*reference.module));
+  SCOPED_TRACE(text);
+  if (std::getenv("SELKIE_SHOW_PROGRAMS") != nullptr) fmt::print(stderr, "{}\n", text);  // to find one that aborts
+  interp::Options limits{.limits = {.loop_trips = 12}, .memory_limit = 1 << 19};
+  driver::Built built = driver::build(
+      module,
+      {.host = {.limits = limits.limits, .memory_limit = 8 * limits.memory_limit}, .check_kernels = check_kernels});
   EXPECT_NO_THROW(program::verify(built.executable->program)) << program::disassemble(built.executable->program);
   runtime::Context context(built.executable);
   analysis::Rdp rdp(*reference.module);
@@ -61,26 +106,28 @@ void check_program(uint64_t seed, int nodes, int runs, Mix mix, bool check_kerne
   std::mt19937_64 random(seed);
   for (int run = 0; run < runs; ++run) {
     std::vector<HostValue> inputs = run == 0 ? reference.inputs : random_inputs(*reference.module, random);
-    interp::Options limits;
-    limits.limits.loop_trips = 12;
-    limits.memory_limit = 1 << 19;
     std::vector<HostValue> expected;
     try {
       expected = interp::run(*reference.module, inputs, limits);
     } catch (const std::exception&) {
+      run_what_fails(context, inputs);
       continue;
     }
     std::vector<HostValue> outputs;
     try {
       outputs = context.run(inputs);
     } catch (const Error& error) {
-      EXPECT_TRUE(has_own_checks(rdp, reference.module->main().body))
+      EXPECT_TRUE(has_own_checks(rdp, reference.module->main().body) || fails(*module, inputs, limits))
           << "a run that succeeds was refused: " << error.what();
       continue;
     }
     ++totals.runs;
     std::string found = difference_of_all(outputs, expected);
     if (found.empty()) continue;
+    if (may_differ(outputs, expected)) {
+      ++totals.unsure;
+      continue;
+    }
     // Where a loop has no trips, the shapes of its outputs are those that its body would give; facts that hold in every
     // trip have decided arms there. So it is after the passes, too.
     ++totals.decided;
@@ -113,8 +160,10 @@ void check_programs(Mix mix, bool check_kernels, Counts counts) {
     for (int i = 0; i < count && !testing::Test::HasFailure(); ++i)
       check_program(start + static_cast<uint64_t>(i), counts.nodes + i % counts.nodes, counts.runs, mix, check_kernels,
                     totals);
-  fmt::print("{} programs, {} runs agree ({} after the passes), {} kernels, {} host calls\n", totals.programs,
-             totals.runs, totals.decided, totals.kernels, totals.host_calls);
+  fmt::print(
+      "{} programs, {} runs agree ({} after the passes, {} of more than one answer), {} kernels, {} host calls\n",
+      totals.programs, totals.runs, totals.decided, totals.unsure, totals.kernels, totals.host_calls);
+  EXPECT_LE(totals.unsure, 5 + totals.runs / 200);
   if (counts.fixed > 0) EXPECT_GT(totals.kernels, 100);
 }
 

@@ -241,6 +241,11 @@ Type stacked(const ForwardContext& c, size_t result, const Type& one, Expr trips
   return Type::tensor(one.dtype, std::move(dims));
 }
 
+void check_trip(EvalContext& e, int64_t trip) {
+  const int64_t limit = e.services().limits().loop_trips;
+  if (trip >= limit) fail("the loop has run {} trips, which is the limit", limit);
+}
+
 Tensor empty_output(const ir::EmptyResult& inferred, const Type& declared, int64_t axis) {
   if (!inferred.failure.empty())
     fail("there are no trips, and the body cannot run on such operands, so that its output has no shape: {}",

@@ -35,6 +35,9 @@ LoopShapes follow_loop(const ForwardContext& c, const LoopForm& form);
 // The type of an output of one trip, stacked over the trips.
 Type stacked(const ForwardContext& c, size_t result, const Type& one, sym::Expr trips, int64_t axis);
 
+// Before each trip, counted from 0: fails where the limit of a loop is reached.
+void check_trip(EvalContext& e, int64_t trip);
+
 // The output of a loop without trips: no slices along `axis`, else as the body would have given it.
 Tensor empty_output(const ir::EmptyResult& inferred, const Type& declared, int64_t axis);
 
