@@ -33,20 +33,22 @@ constexpr size_t most_second_bytes = size_t{1} << 23;
 struct WinogradWins {
   bool somewhere = false;
   bool everywhere = true;
+  bool wide = true;  // wherever it wins, tiles of 6x6 outputs are faster than those of 4x4
 };
 WinogradWins winograd_wins(kernels::ConvolutionShape shape, const std::array<std::optional<int64_t>, 3>& output) {
-  if (!kernels::winograd_applies(table(), shape) ||
-      kernels::winograd_weight_elements(table(), shape) * sizeof(float) > most_winograd_bytes)
-    return {.somewhere = false, .everywhere = false};
-  WinogradWins wins;
+  using Weights = kernels::WinogradWeights;
+  auto bytes = [&](Weights form) { return kernels::winograd_weight_elements(table(), shape, form) * sizeof(float); };
+  if (!kernels::winograd_applies(table(), shape) || bytes(Weights::transformed) > most_winograd_bytes)
+    return {.somewhere = false, .everywhere = false, .wide = false};
+  WinogradWins wins{.wide = bytes(Weights::transformed_for_six) <= most_winograd_bytes};
   for (int64_t side : {8, 16, 32, 64, 128}) {
     for (size_t i = 1; i < 3; ++i) shape.output[i] = shape.input[i] = output[i].value_or(side);
-    bool here = kernels::winograd_wins(table(), shape, kernels::WinogradWeights::transformed);
+    bool here = kernels::winograd_wins(table(), shape, Weights::transformed);
     wins.somewhere |= here;
     wins.everywhere &= here;
+    wins.wide &= here && kernels::wide_winograd_wins(table(), shape);
   }
-  if (kernels::winograd_weight_elements(table(), shape) * sizeof(float) > most_second_bytes)
-    wins.somewhere = wins.everywhere;
+  if (bytes(Weights::transformed) > most_second_bytes) wins.somewhere = wins.everywhere;
   return wins;
 }
 
@@ -241,7 +243,7 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
                                   .kernel = call.kernel,
                                   .stride = call.stride,
                                   .dilation = call.dilation};
-  enum Form : int64_t { of_depthwise, of_direct, of_winograd };
+  enum Form : int64_t { of_depthwise, of_direct, of_winograd, of_wide_winograd };
   auto packed = [&](Form form, size_t elements, auto pack) {
     std::vector<int64_t> key{form, shape.groups};
     for (const auto& list : {shape.kernel, shape.stride, shape.dilation})
@@ -261,16 +263,19 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
   }
   std::array<std::optional<int64_t>, 3> sizes;
   std::ranges::transform(output, sizes.begin(), [](sym::Expr e) { return e.constant(); });
-  WinogradWins wins =
-      options_.exact ? WinogradWins{.somewhere = false, .everywhere = false} : winograd_wins(shape, sizes);
+  WinogradWins wins = options_.exact ? WinogradWins{.somewhere = false, .everywhere = false, .wide = false}
+                                     : winograd_wins(shape, sizes);
   size_t direct = kernels::packed_convolution_elements(table(), shape);
   if (!wins.everywhere || direct * sizeof(float) < least_single_bytes)
     call.weights =
         packed(of_direct, direct, [=](const float* w, float* to) { kernels::pack_convolution(table(), shape, w, to); });
-  if (wins.somewhere)
+  if (wins.somewhere) {
+    auto form = wins.wide ? kernels::WinogradWeights::transformed_for_six : kernels::WinogradWeights::transformed;
+    call.wide_winograd = wins.wide;
     call.winograd =
-        packed(of_winograd, kernels::winograd_weight_elements(table(), shape),
-               [=](const float* w, float* to) { kernels::winograd_transform_weights(table(), shape, w, to); });
+        packed(wins.wide ? of_wide_winograd : of_winograd, kernels::winograd_weight_elements(table(), shape, form),
+               [=](const float* w, float* to) { kernels::winograd_transform_weights(table(), shape, form, w, to); });
+  }
 }
 
 void Emitter::add_packing(const ir::Constant& weights, std::function<void(const float*)> pack) {

@@ -22,6 +22,8 @@ std::string name(kernels::ConvolutionVersion version) {
       return "depthwise";
     case kernels::ConvolutionVersion::winograd:
       return "winograd";
+    case kernels::ConvolutionVersion::wide_winograd:
+      return "winograd, tiles of 6x6";
     case kernels::ConvolutionVersion::winograd_of_packed:
       return "winograd, weights transformed in the call";
     case kernels::ConvolutionVersion::direct:

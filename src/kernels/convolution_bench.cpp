@@ -115,15 +115,22 @@ void depthwise(const Bench& bench, ConvolutionShape shape) {
                  best_of_turns(1, [&](int64_t) { run(problem.convolution); }, [&](int64_t) { run(bare); }));
 }
 
+std::string_view name(WinogradWeights form) {
+  return form == WinogradWeights::packed ? " packed" : form == WinogradWeights::transformed ? "" : " of 6x6";
+}
+
 // GFLOP/s are those of the direct sum, so that ratios to "conv" are ratios of times.
 void winograd(const Bench& bench, const ConvolutionShape& shape, WinogradWeights form) {
-  bool transformed = form == WinogradWeights::transformed;
+  bool transformed = form != WinogradWeights::packed;
   std::vector<float> input = random_floats(shape.input[1] * shape.input[2] * shape.input_channels, 1);
   std::vector<float> weights = random_floats(shape.output_channels * shape.input_channels * 9, 2);
   std::vector<float> bias = random_floats(shape.output_channels, 3);
-  Aligned packed(transformed ? winograd_weight_elements(bench.table, shape)
+  Aligned packed(transformed ? winograd_weight_elements(bench.table, shape, form)
                              : packed_convolution_elements(bench.table, shape));
-  (transformed ? winograd_transform_weights : pack_convolution)(bench.table, shape, weights.data(), packed.data());
+  if (transformed)
+    winograd_transform_weights(bench.table, shape, form, weights.data(), packed.data());
+  else
+    pack_convolution(bench.table, shape, weights.data(), packed.data());
   int64_t outputs = shape.output_pixels() * shape.output_channels;
   Aligned output(static_cast<size_t>(outputs));
   Convolution problem{.shape = shape,
@@ -137,8 +144,11 @@ void winograd(const Bench& bench, const ConvolutionShape& shape, WinogradWeights
   Aligned scratch(plan.scratch_bytes / 4);
   double seconds = best_of_tasks(
       plan.tasks, [&](int64_t task) { run_winograd(bench.table, problem, plan, task, task + 1, scratch.data()); });
-  bench.report(fmt::format("winograd {}{}{}", text(shape), transformed ? "" : " packed",
-                           winograd_wins(bench.table, shape, form) ? "" : " (not chosen)"),
+  bench.report(fmt::format("winograd {}{}{}", text(shape), name(form),
+                           (form == WinogradWeights::transformed_for_six ? wide_winograd_wins(bench.table, shape)
+                                                                         : winograd_wins(bench.table, shape, form))
+                               ? ""
+                               : " (not chosen)"),
                18.0 * static_cast<double>(outputs * shape.input_channels),
                4.0 * static_cast<double>(outputs) + 4.0 * static_cast<double>(input.size()), seconds);
 }
@@ -211,6 +221,12 @@ void winograds(const Bench& bench) {
                                 {40, 128},
                                 {20, 256},
                                 {52, 128},
+                                {256, 64},
+                                {128, 128},
+                                {64, 256},
+                                {32, 512},
+                                {128, 16},
+                                {64, 32},
                                 {32, 16},
                                 {16, 32},
                                 {8, 64}}) {
@@ -219,6 +235,7 @@ void winograds(const Bench& bench) {
       convolution(bench, shape);
       winograd(bench, shape, WinogradWeights::transformed);
       winograd(bench, shape, WinogradWeights::packed);
+      if (stride == 1) winograd(bench, shape, WinogradWeights::transformed_for_six);
     }
   }
 }

@@ -114,11 +114,12 @@ void check_convolution(const KernelTable& table, const ConvolutionShape& s, Kind
   Guarded input(s.batch * s.input[1] * s.input[2] * s.input_channels, random);
   Guarded weights(s.output_channels * (s.input_channels / s.groups) * 9, random);
   Guarded bias(s.output_channels, random);
-  Guarded packed(static_cast<int64_t>(kind == Kind::winograd    ? winograd_weight_elements(table, s)
+  Guarded packed(static_cast<int64_t>(kind == Kind::winograd
+                                          ? winograd_weight_elements(table, s, WinogradWeights::transformed)
                                       : kind == Kind::depthwise ? packed_depthwise_elements(s)
                                                                 : packed_convolution_elements(table, s)));
   if (kind == Kind::winograd)
-    winograd_transform_weights(table, s, weights.data(), packed.data());
+    winograd_transform_weights(table, s, WinogradWeights::transformed, weights.data(), packed.data());
   else if (kind == Kind::depthwise)
     pack_depthwise(s, weights.data(), packed.data());
   else

@@ -223,6 +223,8 @@ struct KernelTable {
   void (*winograd_output)(const WinogradOutputArguments&);
   void (*winograd_weights)(const WinogradWeightsArguments&);
   void (*winograd_few)(const WinogradFewArguments&);
+  void (*wide_winograd_input)(const WinogradInputArguments&);
+  void (*wide_winograd_output)(const WinogradOutputArguments&);
   void (*strided_winograd_input)(const WinogradInputArguments&);
   void (*strided_winograd_output)(const WinogradOutputArguments&);
   void (*strided_winograd_weights)(const WinogradWeightsArguments&);

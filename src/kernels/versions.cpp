@@ -8,8 +8,9 @@ namespace selkie::kernels {
 ConvolutionVersion convolution_version(const KernelTable& table, const ConvolutionShape& shape,
                                        const PackedFor& kernels) {
   if (kernels.depthwise) return ConvolutionVersion::depthwise;
-  if (kernels.winograd && (!kernels.direct || winograd_wins(table, shape, WinogradWeights::transformed)))
-    return ConvolutionVersion::winograd;
+  WinogradWeights form = kernels.wide_winograd ? WinogradWeights::transformed_for_six : WinogradWeights::transformed;
+  if (kernels.winograd && (!kernels.direct || winograd_wins(table, shape, form)))
+    return kernels.wide_winograd ? ConvolutionVersion::wide_winograd : ConvolutionVersion::winograd;
   bool transforms = !kernels.exact && winograd_wins(table, shape, WinogradWeights::packed);
   return transforms ? ConvolutionVersion::winograd_of_packed : ConvolutionVersion::direct;
 }

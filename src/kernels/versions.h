@@ -7,13 +7,14 @@
 
 namespace selkie::kernels {
 
-enum class ConvolutionVersion { direct, depthwise, winograd, winograd_of_packed };
+enum class ConvolutionVersion { direct, depthwise, winograd, winograd_of_packed, wide_winograd };
 // The kernels that weights are packed for: the depthwise one, or the direct one, Winograd's or both.
 struct PackedFor {
   bool depthwise;
   bool direct;
   bool winograd;
-  bool exact;  // Winograd's kernel may not transform those of the direct one
+  bool wide_winograd;  // Winograd's are for tiles of 6x6 outputs
+  bool exact;          // Winograd's kernel may not transform those of the direct one
 };
 ConvolutionVersion convolution_version(const KernelTable& table, const ConvolutionShape& shape,
                                        const PackedFor& kernels);

@@ -1,7 +1,9 @@
 // Blocks of tiles go through input transform, products and output transform while they are in cache.
 #include "kernels/winograd.h"
 
+#include <array>
 #include <cstring>
+#include <span>
 
 #include "base/error.h"
 #include "kernels/block.h"
@@ -11,17 +13,29 @@
 namespace selkie::kernels {
 namespace {
 
-// Weights become so many matrices per side. With stride 2 the last one serves the four points that are inputs as they
-// are, so that its products have four times the rows: sixteen times where that is so in both directions.
-constexpr int64_t matrices_of_side = 6;
-constexpr int64_t matrices = matrices_of_side * matrices_of_side;
-constexpr int64_t tile_outputs = 4;
 constexpr int64_t taps = 9;
+constexpr int64_t most_matrices = 64;
+constexpr int64_t most_points = 81;
 
 bool is_strided(const ConvolutionShape& shape) { return shape.stride[1] == 2; }
-// Of the input's pixels, and of points.
-int64_t side_of(const ConvolutionShape& shape) { return is_strided(shape) ? 9 : 6; }
-constexpr int64_t most_points = 81;
+
+// What a tile is, counted along one of its sides. Weights become so many matrices. With stride 2 the last one serves
+// the four points that are inputs as they are, so that its products have four times the rows: sixteen times where that
+// is so in both directions.
+struct TileForm {
+  int64_t outputs;
+  int64_t matrices_of_side;
+  int64_t side;  // of the input's pixels, and of points
+  bool strided;
+
+  TileForm(const ConvolutionShape& shape, WinogradWeights weights)
+      : outputs(weights == WinogradWeights::transformed_for_six ? 6 : 4),
+        matrices_of_side(outputs + 2),
+        side(is_strided(shape) ? 9 : outputs + 2),
+        strided(is_strided(shape)) {}
+  int64_t matrices() const { return matrices_of_side * matrices_of_side; }
+  int64_t points() const { return side * side; }
+};
 
 // Products with one matrix.
 struct Matrix {
@@ -33,32 +47,31 @@ struct Matrix {
 
 class Matrices {
  public:
-  explicit Matrices(const ConvolutionShape& shape) : strided_(is_strided(shape)), side_(side_of(shape)) {
+  explicit Matrices(const TileForm& form) : form_(form) {
     int64_t rows = 0;
-    for (int64_t i = 0; i < matrices; ++i) {
+    for (int64_t i = 0; i < form.matrices(); ++i) {
       Matrix& m = all_[i];
-      m = {.down = i / matrices_of_side, .across = i % matrices_of_side, .rows = 0, .rows_before = rows};
+      m = {.down = i / form.matrices_of_side, .across = i % form.matrices_of_side, .rows = 0, .rows_before = rows};
       m.rows = count(m.down) * count(m.across);
       rows += m.rows;
     }
   }
 
   const Matrix& operator[](int64_t i) const { return all_[i]; }
-  int64_t side() const { return side_; }
-  int64_t points() const { return side_ * side_; }
+  int64_t count() const { return form_.matrices(); }
 
   // Matrices lie a cache line more than their size apart, lest powers of two put all of them into the same cache sets.
   int64_t elements(int64_t most_tiles, int64_t channels) const {
-    return points() * most_tiles * channels + matrices * padding;
+    return form_.points() * most_tiles * channels + count() * padding;
   }
   int64_t begin(int64_t matrix, int64_t most_tiles, int64_t channels) const {
     return all_[matrix].rows_before * most_tiles * channels + matrix * padding;
   }
   // Where each point of a block's first tile is.
   void find_points(int64_t most_tiles, int64_t tiles, int64_t channels, int64_t* points) const {
-    for (int64_t down = 0; down < side_; ++down) {
-      for (int64_t across = 0; across < side_; ++across) {
-        int64_t matrix = matrix_of(down) * matrices_of_side + matrix_of(across);
+    for (int64_t down = 0; down < form_.side; ++down) {
+      for (int64_t across = 0; across < form_.side; ++across) {
+        int64_t matrix = matrix_of(down) * form_.matrices_of_side + matrix_of(across);
         int64_t row = (down - matrix_of(down)) * count(matrix_of(across)) + across - matrix_of(across);
         *points++ = begin(matrix, most_tiles, channels) + row * tiles * channels;
       }
@@ -67,12 +80,13 @@ class Matrices {
 
  private:
   static constexpr int64_t padding = 16;
-  int64_t matrix_of(int64_t point) const { return std::min(point, matrices_of_side - 1); }
-  int64_t count(int64_t of_side) const { return strided_ && of_side == matrices_of_side - 1 ? tile_outputs : 1; }
+  int64_t matrix_of(int64_t point) const { return std::min(point, form_.matrices_of_side - 1); }
+  int64_t count(int64_t of_side) const {
+    return form_.strided && of_side == form_.matrices_of_side - 1 ? form_.outputs : 1;
+  }
 
-  bool strided_;
-  int64_t side_;
-  Matrix all_[matrices];
+  TileForm form_;
+  Matrix all_[most_matrices];
 };
 
 struct Tiling {
@@ -80,9 +94,9 @@ struct Tiling {
   int64_t across;
   int64_t total;
 
-  explicit Tiling(const ConvolutionShape& shape)
-      : down(ceil_divide(shape.output[1], tile_outputs)),
-        across(ceil_divide(shape.output[2], tile_outputs)),
+  Tiling(const ConvolutionShape& shape, const TileForm& form)
+      : down(ceil_divide(shape.output[1], form.outputs)),
+        across(ceil_divide(shape.output[2], form.outputs)),
         total(shape.batch * down * across) {}
 };
 
@@ -111,11 +125,11 @@ struct WinogradScratch {
 
   WinogradScratch(const KernelTable& table, const ConvolutionShape& shape, const WinogradPlan& plan, void* base) {
     Scratch scratch(base);
-    Matrices all(shape);
+    Matrices all(TileForm(shape, plan.weights));
     zeros = scratch.take<float>(shape.input_channels);
     inputs = scratch.take<float>(all.elements(plan.tiles_of_task, shape.input_channels));
     products = scratch.take<float>(all.elements(plan.tiles_of_task, plan.channels_of_group));
-    weights = scratch.take<float>(plan.transforms_weights ? matrices * part_stride(table) : 0);
+    weights = scratch.take<float>(plan.weights == WinogradWeights::packed ? all.count() * part_stride(table) : 0);
     bytes = scratch.used();
   }
 };
@@ -125,10 +139,10 @@ struct TilePlace {
   int64_t line;   // of the first output pixel
   int64_t pixel;  // in that line
 
-  TilePlace(const Tiling& tiling, int64_t tile)
+  TilePlace(const Tiling& tiling, int64_t outputs, int64_t tile)
       : image(tile / (tiling.down * tiling.across)),
-        line(tile / tiling.across % tiling.down * tile_outputs),
-        pixel(tile % tiling.across * tile_outputs) {}
+        line(tile / tiling.across % tiling.down * outputs),
+        pixel(tile % tiling.across * outputs) {}
 };
 
 class TileBlock {
@@ -139,25 +153,28 @@ class TileBlock {
         convolution_(convolution),
         shape_(convolution.shape),
         scratch_(scratch),
-        tiling_(convolution.shape),
+        form_(convolution.shape, plan.weights),
+        tiling_(convolution.shape, form_),
         begin_(first_tile),
         tiles_(std::min(plan.tiles_of_task, tiling_.total - begin_)),
         most_tiles_(plan.tiles_of_task),
-        matrices_(convolution.shape) {}
+        matrices_(form_) {}
 
   void transform_inputs() const {
     const float* pixels[most_points];
     int64_t points[most_points];
     matrices_.find_points(most_tiles_, tiles_, shape_.input_channels, points);
-    auto transform = is_strided(shape_) ? table_.strided_winograd_input : table_.winograd_input;
+    auto transform = form_.strided        ? table_.strided_winograd_input
+                     : form_.outputs == 6 ? table_.wide_winograd_input
+                                          : table_.winograd_input;
     for (int64_t tile = 0; tile < tiles_; ++tile) {
-      find_pixels(TilePlace(tiling_, begin_ + tile), pixels);
+      find_pixels(place_of(tile), pixels);
       transform({.pixels = pixels,
                  .channels = shape_.input_channels,
                  .to = scratch_.inputs + tile * shape_.input_channels,
                  .points = points,
-                 .next = tile_outputs * shape_.stride[2] * convolution_.input_pixel_stride,
-                 .next_columns = tile_outputs * shape_.stride[2]});
+                 .next = form_.outputs * shape_.stride[2] * convolution_.input_pixel_stride,
+                 .next_columns = form_.outputs * shape_.stride[2]});
     }
   }
 
@@ -165,11 +182,11 @@ class TileBlock {
   void multiply(const ChannelGroup& group) const {
     int64_t depth = shape_.input_channels;
     auto weights = static_cast<int64_t>(packed_b_elements(table_, depth, shape_.output_channels));
-    for (int64_t i = 0; i < matrices; ++i) {
+    for (int64_t i = 0; i < matrices_.count(); ++i) {
       const float* panels = convolution_.packed_weights + group.begin * depth;
       multiply_matrix(i, group,
                       {.weights = panels + i * weights,
-                       .after = panels + (i + 1) % matrices * weights,
+                       .after = panels + (i + 1) % matrices_.count() * weights,
                        .first_channel = 0,
                        .channels = depth});
     }
@@ -177,10 +194,10 @@ class TileBlock {
 
   // By weights that are transformed now. The group is one panel.
   void transform_and_multiply(const ChannelGroup& group) const {
-    if (!is_strided(shape_) && tiles_ <= most_few_tiles) return multiply_few(group);
+    if (!form_.strided && tiles_ <= most_few_tiles) return multiply_few(group);
     int64_t depth = shape_.input_channels;
     int64_t width = table_.tile_columns;
-    auto transform = is_strided(shape_) ? table_.strided_winograd_weights : table_.winograd_weights;
+    auto transform = form_.strided ? table_.strided_winograd_weights : table_.winograd_weights;
     for (int64_t channel = 0; channel < depth; channel += channels_of_part) {
       int64_t channels = std::min(channels_of_part, depth - channel);
       transform({.weights = convolution_.packed_weights + group.begin * taps * depth + channel * width,
@@ -188,10 +205,10 @@ class TileBlock {
                  .count = channels * width,
                  .to = scratch_.weights,
                  .matrix_stride = part_stride(table_)});
-      for (int64_t i = 0; i < matrices; ++i)
+      for (int64_t i = 0; i < matrices_.count(); ++i)
         multiply_matrix(i, group,
                         {.weights = scratch_.weights + i * part_stride(table_),
-                         .after = scratch_.weights + (i + 1) % matrices * part_stride(table_),
+                         .after = scratch_.weights + (i + 1) % matrices_.count() * part_stride(table_),
                          .first_channel = channel,
                          .channels = channels});
     }
@@ -200,9 +217,11 @@ class TileBlock {
   void transform_outputs(const ChannelGroup& group) const {
     int64_t points[most_points];
     matrices_.find_points(most_tiles_, tiles_, group.stride, points);
-    auto transform = is_strided(shape_) ? table_.strided_winograd_output : table_.winograd_output;
+    auto transform = form_.strided        ? table_.strided_winograd_output
+                     : form_.outputs == 6 ? table_.wide_winograd_output
+                                          : table_.winograd_output;
     for (int64_t tile = 0; tile < tiles_; ++tile) {
-      TilePlace place(tiling_, begin_ + tile);
+      TilePlace place = place_of(tile);
       int64_t first = pixel_index(place) * convolution_.output_pixel_stride + group.begin;
       const Finish& finish = convolution_.finish;
       transform({.from = scratch_.products + tile * group.stride,
@@ -216,8 +235,8 @@ class TileBlock {
                  .output = convolution_.output + first,
                  .line_stride = shape_.output[2] * convolution_.output_pixel_stride,
                  .pixel_stride = convolution_.output_pixel_stride,
-                 .rows = std::min(tile_outputs, shape_.output[1] - place.line),
-                 .columns = std::min(tile_outputs, shape_.output[2] - place.pixel)});
+                 .rows = std::min(form_.outputs, shape_.output[1] - place.line),
+                 .columns = std::min(form_.outputs, shape_.output[2] - place.pixel)});
     }
   }
 
@@ -226,10 +245,10 @@ class TileBlock {
     const Epilogue& epilogue = convolution_.epilogue;
     if (!epilogue.function) return;
     for (int64_t tile = 0; tile < tiles_;) {
-      TilePlace place(tiling_, begin_ + tile);
+      TilePlace place = place_of(tile);
       int64_t run = std::min(tiles_ - tile, tiling_.across - (begin_ + tile) % tiling_.across);
-      int64_t width = std::min(run * tile_outputs, shape_.output[2] - place.pixel);
-      int64_t lines = std::min(tile_outputs, shape_.output[1] - place.line);
+      int64_t width = std::min(run * form_.outputs, shape_.output[2] - place.pixel);
+      int64_t lines = std::min(form_.outputs, shape_.output[1] - place.line);
       for (int64_t line = 0; line < lines; ++line) {
         int64_t first = pixel_index(place) + line * shape_.output[2];
         int64_t ranges[] = {first, first + width, group.begin, group.begin + group.count};
@@ -303,6 +322,8 @@ class TileBlock {
                               .accumulate = part.first_channel > 0});
   }
 
+  TilePlace place_of(int64_t tile) const { return {tiling_, form_.outputs, begin_ + tile}; }
+
   int64_t pixel_index(const TilePlace& place) const {
     return (place.image * shape_.output[1] + place.line) * shape_.output[2] + place.pixel;
   }
@@ -310,7 +331,7 @@ class TileBlock {
   void find_pixels(const TilePlace& place, const float* (&pixels)[most_points]) const {
     const float* image =
         convolution_.input + place.image * shape_.input[1] * shape_.input[2] * convolution_.input_pixel_stride;
-    int64_t side = matrices_.side();
+    int64_t side = form_.side;
     for (int64_t row = 0; row < side; ++row) {
       int64_t line = place.line * shape_.stride[1] - shape_.pad[1] + row;
       bool inside = line >= 0 && line < shape_.input[1];
@@ -327,6 +348,7 @@ class TileBlock {
   const Convolution& convolution_;
   const ConvolutionShape& shape_;
   const WinogradScratch& scratch_;
+  TileForm form_;
   Tiling tiling_;
   int64_t begin_;
   int64_t tiles_;
@@ -336,44 +358,50 @@ class TileBlock {
 
 // Tiles of one block: its points should stay in the second-level cache, but below a few register tiles of rows the
 // weights are read too often.
-int64_t tiles_of_block(const KernelTable& table, const ConvolutionShape& shape) {
-  int64_t bytes_of_tile = Matrices(shape).points() * 4 * (shape.input_channels + shape.output_channels);
+int64_t tiles_of_block(const KernelTable& table, const ConvolutionShape& shape, const TileForm& form) {
+  int64_t bytes_of_tile = form.points() * 4 * (shape.input_channels + shape.output_channels);
   // With stride 2 most products have more rows than there are tiles.
-  int64_t least = (is_strided(shape) ? 2 : 4) * table.tile_rows;
+  int64_t least = (form.strided ? 2 : 4) * table.tile_rows;
   int64_t most = std::clamp<int64_t>(cache_sizes().l2 / bytes_of_tile, least, 16 * table.tile_rows);
-  int64_t total = Tiling(shape).total;
+  int64_t total = Tiling(shape, form).total;
   // A few tiles more in each block are better than a block of few.
   int64_t blocks = std::max<int64_t>(1, (total + most / 2) / most);
   return std::min(total, round_up(ceil_divide(total, blocks), table.tile_rows));
 }
 
-// G g for one column of a 3x3 filter.
-void transform_filter(bool strided, const double (&g)[3], double (&u)[6]) {
-  if (strided) {
-    u[0] = g[0] / 2;
-    u[1] = -(g[0] + g[2]) / 2;
-    u[2] = -(g[0] - g[2]) / 6;
-    u[3] = (g[0] + 2 * g[2]) / 6;
-    u[4] = g[2];
-    u[5] = g[1];
-    return;
-  }
-  u[0] = g[0] / 4;
-  u[1] = -(g[0] + g[1] + g[2]) / 6;
-  u[2] = -(g[0] - g[1] + g[2]) / 6;
-  u[3] = g[0] / 24 + g[1] / 12 + g[2] / 6;
-  u[4] = g[0] / 24 - g[1] / 12 + g[2] / 6;
-  u[5] = g[2];
+// G, by which a column of a 3x3 filter is multiplied.
+using Column = std::array<double, 3>;
+std::span<const Column> filter_matrix(const TileForm& form) {
+  static constexpr Column of_four[] = {{0.25, 0, 0},
+                                       {-1.0 / 6, -1.0 / 6, -1.0 / 6},
+                                       {-1.0 / 6, 1.0 / 6, -1.0 / 6},
+                                       {1.0 / 24, 1.0 / 12, 1.0 / 6},
+                                       {1.0 / 24, -1.0 / 12, 1.0 / 6},
+                                       {0, 0, 1}};
+  static constexpr Column of_six[] = {{1, 0, 0},
+                                      {-2.0 / 9, -2.0 / 9, -2.0 / 9},
+                                      {-2.0 / 9, 2.0 / 9, -2.0 / 9},
+                                      {1.0 / 90, 1.0 / 45, 2.0 / 45},
+                                      {1.0 / 90, -1.0 / 45, 2.0 / 45},
+                                      {32.0 / 45, 16.0 / 45, 8.0 / 45},
+                                      {32.0 / 45, -16.0 / 45, 8.0 / 45},
+                                      {0, 0, 1}};
+  static constexpr Column strided[] = {{0.5, 0, 0},           {-0.5, 0, -0.5}, {-1.0 / 6, 0, 1.0 / 6},
+                                       {1.0 / 6, 0, 1.0 / 3}, {0, 0, 1},       {0, 1, 0}};
+  if (form.strided) return strided;
+  if (form.outputs == 6) return of_six;
+  return of_four;
 }
 
-void transform_filter(bool strided, const float* filter, double (&u)[6][6]) {
-  double half[6][3];
-  for (int column = 0; column < 3; ++column) {
-    double transformed[6];
-    transform_filter(strided, {filter[column], filter[3 + column], filter[6 + column]}, transformed);
-    for (int row = 0; row < 6; ++row) half[row][column] = transformed[row];
+double times(const Column& a, double x, double y, double z) { return a[0] * x + a[1] * y + a[2] * z; }
+
+// G filter G^T, row by row.
+void transform_filter(const TileForm& form, const float* filter, double* u) {
+  for (const Column& down : filter_matrix(form)) {
+    Column half;
+    for (size_t i = 0; i < 3; ++i) half[i] = times(down, filter[i], filter[3 + i], filter[6 + i]);
+    for (const Column& across : filter_matrix(form)) *u++ = times(across, half[0], half[1], half[2]);
   }
-  for (int row = 0; row < 6; ++row) transform_filter(strided, half[row], u[row]);
 }
 
 }  // namespace
@@ -386,62 +414,81 @@ bool winograd_applies(const KernelTable& table, const ConvolutionShape& shape) {
          shape.output_channels >= table.lanes;
 }
 
-bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights form) {
-  if (!winograd_applies(table, shape)) return false;
-  // Cycles of a core with two multiply-add units; the transforms' were counted on one tile and vector. What is read
-  // from beyond the second-level cache comes at about 4 floats a cycle, very many weights at one. Little of that is
-  // hidden behind products. Measured on the layers of ResNet-50 and YOLOX-S, this is within a tenth of the ratio.
-  double input_cycles = is_strided(shape) ? 520 : 130;
-  double output_cycles = is_strided(shape) ? 380 : 110;
-  constexpr double weights_cycles = 110;
-  constexpr double few_cycles = 70;
+namespace {
+
+// Cycles of a core with two multiply-add units. What is read from beyond the second-level cache comes at about 4 floats
+// a cycle, very many weights at one. Little of that is hidden behind products.
+double cycles(const KernelTable& table, double products, double weights, double passes) {
   constexpr double floats_of_cycle = 4;
   constexpr double memory_weights = 4e6;
+  double reading = weights / (weights > memory_weights ? 1 : floats_of_cycle) * passes;
+  return products / (2 * static_cast<double>(table.lanes)) + reading;
+}
+
+double direct_cycles(const KernelTable& table, const ConvolutionShape& shape) {
+  auto weights = static_cast<double>(taps * shape.input_channels * shape.output_channels);
+  return cycles(table, static_cast<double>(shape.output_pixels()) * weights, weights, 1);
+}
+
+// The transforms' cycles were counted on one tile and vector. Measured on the layers of ResNet-50 and YOLOX-S, the
+// ratio to the direct kernel is within a tenth of what this gives.
+double winograd_cycles(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights weights_form) {
+  TileForm form(shape, weights_form);
+  double input_cycles = form.strided ? 520 : form.outputs == 6 ? 270 : 130;
+  double output_cycles = form.strided ? 380 : form.outputs == 6 ? 210 : 110;
+  constexpr double weights_cycles = 110;
+  constexpr double few_cycles = 70;
   auto lanes = static_cast<double>(table.lanes);
   auto channels = static_cast<double>(shape.input_channels);
   auto filters = static_cast<double>(shape.output_channels);
-  Tiling tiling(shape);
+  Tiling tiling(shape, form);
   auto tiles = static_cast<double>(tiling.total);
   double weights = channels * filters;
-  auto cycles = [&](double products, double count, double passes) {
-    double reading = count / (count > memory_weights ? 1 : floats_of_cycle) * passes;
-    return products / (2 * lanes) + reading;
-  };
-  double direct = cycles(static_cast<double>(shape.output_pixels()) * taps * weights, taps * weights, 1);
-  int64_t tiles_at_once = std::max<int64_t>(1, tiles_of_block(table, shape));
+  int64_t tiles_at_once = std::max<int64_t>(1, tiles_of_block(table, shape, form));
   auto blocks = static_cast<double>(ceil_divide(tiling.total, tiles_at_once));
-  auto points = static_cast<double>(Matrices(shape).points());
+  auto points = static_cast<double>(form.points());
   double transforms = tiles * (channels * input_cycles + filters * output_cycles) / lanes;
-  if (form == WinogradWeights::transformed)
-    return transforms + cycles(tiles * points * weights, matrices * weights, blocks) < 0.9 * direct;
+  if (weights_form != WinogradWeights::packed)
+    return transforms + cycles(table, tiles * points * weights, static_cast<double>(form.matrices()) * weights, blocks);
   // The points are read once for every panel of weights.
-  if (is_beyond_cache(Matrices(shape).points() * std::min(tiles_at_once, tiling.total) * shape.input_channels))
+  constexpr double floats_of_cycle = 4;
+  if (is_beyond_cache(form.points() * std::min(tiles_at_once, tiling.total) * shape.input_channels))
     transforms += tiles * points * channels * filters / table.tile_columns / floats_of_cycle;
-  bool few = !is_strided(shape) && tiling.total <= most_few_tiles;
+  bool few = !form.strided && tiling.total <= most_few_tiles;
   auto passes = static_cast<double>(ceil_divide(3 * tiling.total, table.tile_rows));
   transforms += weights / lanes * (few ? passes * few_cycles : blocks * weights_cycles);
-  return transforms + cycles(tiles * points * weights, taps * weights, blocks) < 0.9 * direct;
+  return transforms + cycles(table, tiles * points * weights, taps * weights, blocks);
 }
 
-size_t winograd_weight_elements(const KernelTable& table, const ConvolutionShape& shape) {
-  return matrices * packed_b_elements(table, shape.input_channels, shape.output_channels);
+}  // namespace
+
+bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights weights) {
+  return winograd_applies(table, shape) && winograd_cycles(table, shape, weights) < 0.9 * direct_cycles(table, shape);
 }
 
-void winograd_transform_weights(const KernelTable& table, const ConvolutionShape& shape, const float* weights,
-                                float* transformed) {
+bool wide_winograd_wins(const KernelTable& table, const ConvolutionShape& shape) {
+  return winograd_applies(table, shape) && !is_strided(shape) &&
+         winograd_cycles(table, shape, WinogradWeights::transformed_for_six) <
+             0.95 * winograd_cycles(table, shape, WinogradWeights::transformed);
+}
+
+size_t winograd_weight_elements(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights form) {
+  return static_cast<size_t>(TileForm(shape, form).matrices()) *
+         packed_b_elements(table, shape.input_channels, shape.output_channels);
+}
+
+void winograd_transform_weights(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights weights_form,
+                                const float* weights, float* transformed) {
+  TileForm form(shape, weights_form);
   size_t elements = packed_b_elements(table, shape.input_channels, shape.output_channels);
-  std::memset(transformed, 0, matrices * elements * sizeof(float));
+  std::memset(transformed, 0, static_cast<size_t>(form.matrices()) * elements * sizeof(float));
   int64_t width = table.tile_columns;
   for (int64_t filter = 0; filter < shape.output_channels; ++filter) {
     for (int64_t channel = 0; channel < shape.input_channels; ++channel) {
-      double u[6][6];
-      transform_filter(is_strided(shape), weights + (filter * shape.input_channels + channel) * 9, u);
+      double u[most_matrices];
+      transform_filter(form, weights + (filter * shape.input_channels + channel) * taps, u);
       float* to = transformed + (filter / width * shape.input_channels + channel) * width + filter % width;
-      for (auto& row : u)
-        for (double value : row) {
-          *to = static_cast<float>(value);
-          to += elements;
-        }
+      for (int64_t i = 0; i < form.matrices(); ++i, to += elements) *to = static_cast<float>(u[i]);
     }
   }
 }
@@ -450,21 +497,22 @@ WinogradPlan plan_winograd(const KernelTable& table, const Convolution& convolut
                            int threads) {
   const ConvolutionShape& shape = convolution.shape;
   CHECK(winograd_applies(table, shape), "a convolution that Winograd's kernel cannot do");
-  WinogradPlan plan{};
-  int64_t tiles = Tiling(shape).total;
+  WinogradPlan plan{.weights = weights};
+  TileForm form(shape, weights);
+  int64_t tiles = Tiling(shape, form).total;
   if (tiles == 0) return plan;
-  plan.transforms_weights = weights == WinogradWeights::packed;
+  bool transforms = weights == WinogradWeights::packed;
   // Threads that transform weights share the channels, lest each transforms all of them.
   Cut cut = cut_tasks({.rows = tiles,
                        .columns = shape.output_channels,
-                       .row_step = tiles_of_block(table, shape),
+                       .row_step = tiles_of_block(table, shape, form),
                        .least_rows = table.tile_rows,
-                       .column_step = plan.transforms_weights ? table.tile_columns : shape.output_channels,
-                       .products = Matrices(shape).points() * shape.input_channels,
+                       .column_step = transforms ? table.tile_columns : shape.output_channels,
+                       .products = form.points() * shape.input_channels,
                        .threads = threads});
   plan.tiles_of_task = cut.rows;
   plan.channels_of_task = cut.columns;
-  plan.channels_of_group = plan.transforms_weights ? table.tile_columns : shape.output_channels;
+  plan.channels_of_group = transforms ? table.tile_columns : shape.output_channels;
   plan.column_tasks = ceil_divide(shape.output_channels, cut.columns);
   plan.tasks = ceil_divide(tiles, cut.rows) * plan.column_tasks;
   plan.scratch_bytes = WinogradScratch(table, shape, plan, nullptr).bytes;
@@ -485,7 +533,7 @@ void run_winograd(const KernelTable& table, const Convolution& convolution, cons
     for (; begin < end; begin += plan.channels_of_group) {
       ChannelGroup group{
           .begin = begin, .count = std::min(plan.channels_of_group, end - begin), .stride = plan.channels_of_group};
-      plan.transforms_weights ? block.transform_and_multiply(group) : block.multiply(group);
+      plan.weights == WinogradWeights::packed ? block.transform_and_multiply(group) : block.multiply(group);
       block.transform_outputs(group);
       block.call_epilogue(group);
     }

@@ -1,5 +1,6 @@
 // Convolutions of 3x3 by Winograd's F(4x4, 3x3): with stride 1, 36 products for 16 outputs instead of 144; with stride
-// 2, 81. Results differ from the direct sum by about ten times its rounding error.
+// 2, 81. Results differ from the direct sum by about ten times its rounding error. F(6x6, 3x3), with stride 1 only, has
+// 64 products for 36 outputs, a larger error, and seven times the weights.
 #pragma once
 
 #include "kernels/convolution.h"
@@ -8,19 +9,21 @@ namespace selkie::kernels {
 
 // Whether the kernel can do this convolution at all.
 bool winograd_applies(const KernelTable& table, const ConvolutionShape& shape);
-// What it is given: weights that winograd_transform_weights made, which are four times as many, or those of
-// pack_convolution, which it transforms part by part as it runs.
-enum class WinogradWeights { transformed, packed };
+// What it is given: weights that winograd_transform_weights made, which are four times as many (or seven, for tiles of
+// 6x6 outputs), or those of pack_convolution, which it transforms part by part as it runs.
+enum class WinogradWeights { transformed, packed, transformed_for_six };
 // Whether it is expected to be faster than run_convolution, by counting cycles of arithmetic, transforms and weights.
 bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights weights);
+// Whether tiles of 6x6 outputs are expected to be faster than those of 4x4.
+bool wide_winograd_wins(const KernelTable& table, const ConvolutionShape& shape);
 
-size_t winograd_weight_elements(const KernelTable& table, const ConvolutionShape& shape);
+size_t winograd_weight_elements(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights form);
 // `weights` is [output channels, input channels, 3, 3], as ONNX has it.
-void winograd_transform_weights(const KernelTable& table, const ConvolutionShape& shape, const float* weights,
-                                float* transformed);
+void winograd_transform_weights(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights form,
+                                const float* weights, float* transformed);
 
 struct WinogradPlan {
-  bool transforms_weights;
+  WinogradWeights weights;
   int64_t tiles_of_task;
   int64_t channels_of_task;
   int64_t channels_of_group;  // output channels whose products are made at one time

@@ -111,13 +111,13 @@ std::string text(const Program& p, const Instruction& i) {
     }
     case Opcode::convolution: {
       const Convolution& c = p.convolutions[i.a];
-      return fmt::format("convolution {} = {} ∗ [{}, {}, {}]{}{}{}{}  # {}", text(p, c.output), text(p, c.input),
+      return fmt::format("convolution {} = {} ∗ [{}, {}, {}]{}{}{}{}{}  # {}", text(p, c.output), text(p, c.input),
                          c.output_channels, c.input_channels / c.groups, fmt::join(c.kernel, "×"),
                          c.depthwise ? " depthwise" : "",
                          c.winograd == no_register  ? ""
                          : c.weights == no_register ? " by winograd"
                                                     : " or winograd",
-                         finish(p, c.finish), epilogue(p, c.epilogue), c.node);
+                         c.wide_winograd ? " of 6x6" : "", finish(p, c.finish), epilogue(p, c.epilogue), c.node);
     }
     case Opcode::integer: {
       const IntegerProduct& c = p.integer_products[i.a];

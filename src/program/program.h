@@ -107,6 +107,7 @@ struct Convolution {
   Register input, output;
   Register weights = no_register;   // packed for the direct kernel, or for the depthwise one
   Register winograd = no_register;  // transformed ones, if that kernel is an alternative, or the only one
+  bool wide_winograd = false;       // for tiles of 6x6 outputs, not 4x4
   Register bias = no_register;
   Finish finish = {};  // a depthwise one adds nothing
   bool depthwise = false;

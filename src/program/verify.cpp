@@ -181,6 +181,7 @@ class Verifier {
     optional_floats(c.weights);
     optional_floats(c.winograd);
     if (c.weights == no_register && (c.depthwise || c.winograd == no_register)) bad("a convolution has no weights");
+    if (c.wide_winograd && (c.winograd == no_register || c.stride[1] != 1)) bad("tiles of 6x6 outputs have no weights");
     optional_floats(c.bias);
     for (Register r : {c.weights, c.winograd})
       if (r != no_register && info(r).storage != Storage::constant) bad("weights must be a constant");

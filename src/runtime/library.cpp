@@ -61,9 +61,11 @@ void Library::run(const kernels::Convolution& convolution, kernels::ConvolutionV
       kernels::run_depthwise(table_, convolution, plan, begin, end, scratch);
     });
   }
-  if (version == Version::winograd || version == Version::winograd_of_packed) {
-    auto weights =
-        version == Version::winograd ? kernels::WinogradWeights::transformed : kernels::WinogradWeights::packed;
+  if (version != Version::direct) {
+    using Weights = kernels::WinogradWeights;
+    Weights weights = version == Version::winograd        ? Weights::transformed
+                      : version == Version::wide_winograd ? Weights::transformed_for_six
+                                                          : Weights::packed;
     kernels::WinogradPlan plan = kernels::plan_winograd(table_, convolution, weights, threads);
     return workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
       kernels::run_winograd(table_, convolution, plan, begin, end, scratch);

@@ -163,6 +163,7 @@ kernels::PackedFor packed_for(const program::Convolution& c) {
   return {.depthwise = c.depthwise,
           .direct = c.weights != no_register,
           .winograd = c.winograd != no_register,
+          .wide_winograd = c.wide_winograd,
           .exact = c.exact};
 }
 
@@ -171,7 +172,8 @@ kernels::ConvolutionVersion version_of(const program::Convolution& c, std::span<
 }
 
 Register weights_of(const program::Convolution& c, kernels::ConvolutionVersion version) {
-  return version == kernels::ConvolutionVersion::winograd ? c.winograd : c.weights;
+  using Version = kernels::ConvolutionVersion;
+  return version == Version::winograd || version == Version::wide_winograd ? c.winograd : c.weights;
 }
 
 Work work_of(const Program& program, const Instruction& instruction, std::span<const int64_t> slots) {

@@ -49,6 +49,18 @@ TEST(Library, ConvolutionsByWinograd) {
             program::no_register);
 }
 
+// Tiles are larger where all sizes are known, and are such that few of a tile's outputs lie over the edge.
+TEST(Library, ConvolutionsByWinogradOfLargerTiles) {
+  auto is_wide = [](std::string_view input) {
+    return compiled(convolution(input, {32, 32, 3, 3}, "pads = [1, 1, 1, 1]")).convolutions.at(0).wide_winograd;
+  };
+  EXPECT_TRUE(is_wide("f32[1, 32, 64, 64]"));
+  EXPECT_FALSE(is_wide("f32[1, 32, 8, 8]"));
+  EXPECT_FALSE(is_wide("f32[N, 32, H, W]"));
+  check(convolution("f32[2, 32, 64, 61]", {32, 32, 3, 3}, "pads = [1, 1, 1, 1]"),
+        {.runs = 1, .least_good = 1, .largest = 64});
+}
+
 // Filters that only read the first pixel of their window, over an image whose last two lines are large: no output is
 // made of those, but Winograd's sums add and subtract all pixels of a tile.
 std::string lines_times_zero() {

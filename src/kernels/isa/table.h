@@ -55,6 +55,8 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .winograd_output = winograd_output<Unstrided>,
                    .winograd_weights = winograd_weights<Unstrided>,
                    .winograd_few = winograd_few,
+                   .wide_winograd_input = winograd_input<Wide>,
+                   .wide_winograd_output = winograd_output<Wide>,
                    .strided_winograd_input = winograd_input<Strided>,
                    .strided_winograd_output = winograd_output<Strided>,
                    .strided_winograd_weights = winograd_weights<Strided>,

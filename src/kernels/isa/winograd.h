@@ -12,6 +12,7 @@ namespace {
 
 struct Unstrided {
   static constexpr int side = 6;
+  static constexpr int outputs = 4;
 
   // B^T x for one column or row of a tile.
   SELKIE_INLINE static void input(const Vector (&x)[side], Vector (&y)[side]) {
@@ -66,8 +67,47 @@ struct Unstrided {
   }
 };
 
+// F(6x6, 3x3), with the points 0, 1, -1, 2, -2, 1/2, -1/2 and infinity.
+struct Wide {
+  static constexpr int side = 8;
+  static constexpr int outputs = 6;
+
+  SELKIE_INLINE static void input(const Vector (&x)[side], Vector (&y)[side]) {
+    Vector even = (x[2] + x[6]) - 4.25f * x[4];
+    Vector odd = (x[1] + x[5]) - 4.25f * x[3];
+    Vector even_twice = (x[6] - 1.25f * x[4]) + 0.25f * x[2];
+    Vector odd_twice = (2.0f * x[5] - 2.5f * x[3]) + 0.5f * x[1];
+    Vector even_half = (x[6] - 5.0f * x[4]) + 4.0f * x[2];
+    Vector odd_half = (0.5f * x[5] - 2.5f * x[3]) + 2.0f * x[1];
+    y[0] = (x[0] - x[6]) + 5.25f * (x[4] - x[2]);
+    y[1] = even + odd;
+    y[2] = even - odd;
+    y[3] = even_twice + odd_twice;
+    y[4] = even_twice - odd_twice;
+    y[5] = even_half + odd_half;
+    y[6] = even_half - odd_half;
+    y[7] = (x[7] - x[1]) + 5.25f * (x[3] - x[5]);
+  }
+
+  SELKIE_INLINE static void output(const Vector (&m)[side], Vector (&y)[outputs]) {
+    Vector sum = m[1] + m[2];
+    Vector difference = m[1] - m[2];
+    Vector sum_twice = m[3] + m[4];
+    Vector difference_twice = m[3] - m[4];
+    Vector sum_half = m[5] + m[6];
+    Vector difference_half = m[5] - m[6];
+    y[0] = (m[0] + sum) + (sum_twice + sum_half);
+    y[1] = (difference + 2.0f * difference_twice) + 0.5f * difference_half;
+    y[2] = (sum + 4.0f * sum_twice) + 0.25f * sum_half;
+    y[3] = (difference + 8.0f * difference_twice) + 0.125f * difference_half;
+    y[4] = (sum + 16.0f * sum_twice) + 0.0625f * sum_half;
+    y[5] = ((difference + m[7]) + 32.0f * difference_twice) + 0.03125f * difference_half;
+  }
+};
+
 struct Strided {
   static constexpr int side = 9;
+  static constexpr int outputs = 4;
 
   SELKIE_INLINE static void input(const Vector (&x)[side], Vector (&y)[side]) {
     Vector near = x[6] - x[4];
@@ -226,7 +266,7 @@ template <class Form, class Lanes>
 SELKIE_INLINE void winograd_output_channels(const WinogradOutputArguments& t, int64_t channel, Lanes part) {
   constexpr int side = Form::side;
   const float* from = t.from + channel;
-  Vector half[side][4];
+  Vector half[side][Form::outputs];
 #pragma GCC unroll 1
   for (int row = 0; row < side; ++row) {
     Vector m[side];
@@ -237,18 +277,18 @@ SELKIE_INLINE void winograd_output_channels(const WinogradOutputArguments& t, in
   Vector bias = t.bias ? part.load(t.bias + channel) : Vector{};
   for (int64_t column = 0; column < t.columns; ++column) {
     Vector m[side];
-    Vector y[4];
+    Vector y[Form::outputs];
 #pragma GCC unroll 9
     for (int row = 0; row < side; ++row) m[row] = half[row][column];
     Form::output(m, y);
     int64_t at = column * t.pixel_stride + channel;
-#pragma GCC unroll 4
-    for (int row = 0; row < 4; ++row, at += t.line_stride) {
+#pragma GCC unroll 6
+    for (int row = 0; row < Form::outputs; ++row, at += t.line_stride) {
       if (row >= t.rows) break;
       Vector value = y[row] + bias;
       if (t.addend) value += part.load(t.addend + at);
       part.store(t.output + at, t.clamps ? clamp(value, t.low, t.high) : value);
-      __builtin_prefetch(t.output + at + 4 * t.pixel_stride, 1, 3);  // of the next tile
+      __builtin_prefetch(t.output + at + Form::outputs * t.pixel_stride, 1, 3);  // of the next tile
     }
   }
 }
