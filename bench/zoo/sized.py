@@ -7,25 +7,16 @@ import torch
 
 from .export import Model, calibrated, export, integers, normal
 from .sequence import BS, Bert, Conformer
-from .vision import NHW, SamDecoder, SdEncoder, YoloV6, images
+from .vision import NHW, POINTS, SamDecoder, SdEncoder, YoloV6, images, prompts
 
 
 def sd_encoder(path):
     export(path, SdEncoder, images((64, 64), (512, 512)), NHW, ("mean", "logvar"))
 
 
-def prompts(points, height, width):
-    return {
-        "embeddings": normal(1, 256, 64, 64),
-        "points": 512 * abs(normal(1, points, 2)),
-        "labels": integers(2, 1, points, low=-1),
-        "size": np.array([height, width]),
-    }
-
-
 def sam_decoder(path):
-    axes = {"points": {1: "P"}, "labels": {1: "P"}}
-    export(path, SamDecoder, [prompts(3, 256, 256), prompts(16, 1024, 1024)], axes, ("masks", "iou"))
+    examples = [prompts(3, 256, 256, 256, 64), prompts(16, 1024, 1024, 256, 64)]
+    export(path, SamDecoder, examples, POINTS, ("masks", "iou"))
 
 
 def conformer(path):
