@@ -27,14 +27,15 @@ def weight_bytes(path):
 
 
 def memory_of(name, path, inputs, settings, options=()):
-    """Bytes above the empty process: after load, after runs, the most in loading, the most in runs."""
+    """Bytes above the empty process: after load, after runs on each of these inputs, the most in loading, the most in runs."""
     engine = Engine(name, path, 1, settings.limit, options)
     try:
         engine.load()
         loaded = engine.memory()
         engine.forget_peak()
-        engine.set_inputs(inputs)
-        engine.run(2)
+        for given in inputs:
+            engine.set_inputs(given)
+            engine.run(2)
         ran = engine.memory()
         arena = engine.ask("statistics")["arena_bytes"] if name == "selkie" else None
         above = {
@@ -61,7 +62,7 @@ def memory(report, models, paths, names, settings):
         for name in names:
             progress(f"memory of {model.name} in {TITLES[name]}")
             try:
-                found = memory_of(name, path, model.inputs(*largest), settings)
+                found = memory_of(name, path, [model.inputs(*largest)], settings)
             except Failed as error:
                 report.note(f"{model.name} in {TITLES[name]}: {error}")
                 if name == "selkie" and case.bars.memory:

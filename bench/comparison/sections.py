@@ -6,7 +6,7 @@ import os
 import zoo
 from zoo import dynamic, full
 
-from . import correct, costs, flow, growth, paths_taken, peaks, pinned, plans, steady
+from . import correct, costs, flow, growth, orders, paths_taken, peaks, pinned, plans, steady
 from .cases import CASES, is_product
 from .engines import ENGINES, ROOT, SELKIE, Engine
 from .report import Report, head, progress
@@ -108,6 +108,7 @@ def run(given):
     if "ablation" in settings.sections and "selkie" in settings.engines:
         report.section("What planning saves of memory")
         plans.ablation(report, names)
+        orders.compare(report, names, settings)
     section("newshape", "New shapes", [m for m in nets if CASES[m.id].new], costs.new_shapes, without_torch)
     if "static" in settings.sections and "selkie" in settings.engines and models:
         report.section("Dynamic and pinned, 1 thread")

@@ -173,9 +173,9 @@ def spread_channels(net, examples):
             xs = [layer(x) for x in xs]
 
 
-def dgnet(sides):
+def dgnet(make=DgNet, sides=(96, 128)):
     def write(path):
-        net, examples = made(DgNet, middle_image(128)), drawn(pictures((96, 128)), 64)
+        net, examples = made(make, middle_image(sides[-1])), drawn(pictures(sides), 64)
         spread_channels(net, examples)
         order = np.argsort([strength_of(example) for example in examples])
         cases = {name: Case(examples[order[i]]) for name, i in (("weak", 0), ("middle", 32), ("strong", 63))}
@@ -213,9 +213,9 @@ def favoured(words, by, count=40):
     return bias
 
 
-def captions(make):
+def captions(make, side=256):
     def write(path):
-        net, examples = made(make, middle_image(256)), drawn(pictures((256,)), 64)
+        net, examples = made(make, middle_image(side)), drawn(pictures((side,)), 64)
         with torch.inference_mode():
             features = torch.cat([net.encode(torch.from_numpy(e["image"])).flatten(2).transpose(1, 2) for e in examples])
         for layer in (net.first_h, net.first_c):
@@ -263,12 +263,15 @@ def sentence(random):
     return {"ids": random.integers(1000, 30522, (1, length)), "mask": np.ones((1, length), np.int64)}
 
 
-def berxit(path):
-    torch.manual_seed(0)
-    net, examples = Berxit().eval(), drawn(sentence, 64)
-    taken = calibrate_exits(net, examples)
-    cases = {f"exit {k + 1}": Case(examples[taken.index(k)]) for k in sorted(set(taken))}
-    save(path, net, cases, {"ids": {1: "S"}, "mask": {1: "S"}})
+def berxit(make=Berxit, draw=sentence):
+    def write(path):
+        torch.manual_seed(0)
+        net, examples = make().eval(), drawn(draw, 64)
+        taken = calibrate_exits(net, examples)
+        cases = {f"exit {k + 1}": Case(examples[taken.index(k)]) for k in sorted(set(taken))}
+        save(path, net, cases, {"ids": {1: "S"}, "mask": {1: "S"}})
+
+    return write
 
 
 def logits_of(net, example):
@@ -378,7 +381,7 @@ IMAGE, THUMB, ANY = (256,), (32,), tuple(range(96, 225, 32))
 
 MODELS = [
     DynamicModel("a6", "skipnet", gated(lambda: GatedNet(lambda c: ConvGate(c, 16), first=64), ANY, 128), pictures(ANY)),
-    DynamicModel("a7", "dgnet", dgnet(ANY), pictures(ANY)),
+    DynamicModel("a7", "dgnet", dgnet(), pictures(ANY)),
     DynamicModel("a8", "convnet_aig", gated(lambda: GatedNet(PooledGate, first=64), ANY, 128), pictures(ANY)),
     DynamicModel("a9", "ranet", exiting(RaNet, ANY, 128), pictures(ANY)),
     DynamicModel("a10", "blockdrop", gated(lambda: BlockDrop(first=64), ANY, 128), pictures(ANY)),
@@ -410,7 +413,7 @@ MODELS = [
         ),
         any_text,
     ),
-    DynamicModel("c7", "berxit", berxit, sentence),
+    DynamicModel("c7", "berxit", berxit(), sentence),
     DynamicModel("c8", "nms_detector", nms_detector, pictures(ANY)),
     DynamicModel("c9", "moe", moe, any_tokens),
     DynamicModel("c10", "hoi_pairs", hoi_pairs, boxes),

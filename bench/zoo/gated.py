@@ -203,8 +203,8 @@ class Resized(nn.Module):
 
 
 class BlockDrop(nn.Module):
-    """A policy net decides once for all blocks; `shrink` is the side length of its input, that of the image unless given.
-    `first` is as for GatedNet."""
+    """A policy net decides once for all blocks; `shrink` is the side length of its input, that of the image unless given, and
+    `policy` are the widths of its stages. `first` is as for GatedNet."""
 
     def __init__(
         self,
@@ -215,13 +215,14 @@ class BlockDrop(nn.Module):
         small=False,
         shrink=112,
         first=None,
+        policy=(16, 32, 64),
     ):
         super().__init__()
         first = first or widths[0]
         self.policy = nn.Sequential(
-            Resized(shrink) if shrink else nn.Identity(), stem(16, True),
-            *stages(Basic, (16, 32, 64), (1, 1, 1), lambda branch, skip, _: Residual(branch, skip)),
-            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, sum(depths)), nn.Sigmoid(),
+            Resized(shrink) if shrink else nn.Identity(), stem(policy[0], True),
+            *stages(Basic, policy, (1, 1, 1), lambda branch, skip, _: Residual(branch, skip)),
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(policy[-1], sum(depths)), nn.Sigmoid(),
         )  # fmt: skip
         self.stem = stem(first, small)
         self.blocks = stages(block, widths, depths, lambda branch, skip, _: PolicyBlock(branch, skip), first)

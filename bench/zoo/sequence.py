@@ -337,39 +337,48 @@ def berxit(path):
     export(path, lambda: Berxit(100, 16, 2, 3), [text(1, 8), text(1, 21)], axes, script=True)
 
 
-def gpt2_decode(path):
-    def example(batch, past, new):
-        k, v = normal(2, batch, 2, past, 8, seed=2), normal(2, batch, 2, past, 8, seed=3)
-        return {"ids": integers(50, batch, new), "past_k": k, "past_v": v}
+def step(batch, past, new):
+    k, v = normal(2, batch, 2, past, 8, seed=2), normal(2, batch, 2, past, 8, seed=3)
+    return {"ids": integers(50, batch, new), "past_k": k, "past_v": v}
 
-    axes = {"ids": {0: "B", 1: "S"}, "past_k": {1: "B", 3: "P"}, "past_v": {1: "B", 3: "P"}}
-    export(path, lambda: Gpt2(50, 16, 2, 2), [example(2, 5, 3), example(1, 0, 4)], axes, ("logits", "k", "v"))
+
+PAST = {"ids": {0: "B", 1: "S"}, "past_k": {1: "B", 3: "P"}, "past_v": {1: "B", 3: "P"}}
+STEPS = [step(2, 5, 3), step(1, 0, 4)]
+
+
+def gpt2_decode(path):
+    export(path, lambda: Gpt2(50, 16, 2, 2), STEPS, PAST, ("logits", "k", "v"))
+
+
+ENDED = integers(50, 1, 5)  # the end token follows at once: the loop makes no trip
+STARTS = [{"ids": integers(50, 1, s), "most": integers(1, 1) + m} for s, m in ((4, 6), (7, 3))]
+STARTS.append({"ids": ENDED, "most": integers(1, 1) + 4})
+
+
+def small_greedy(most=1024):
+    model, cache = Gpt2(50, 16, 2, 2, most).eval(), torch.zeros(2, 1, 2, 0, 8)
+    end = int(torch.argmax(model(torch.as_tensor(ENDED), cache, cache)[0]))
+    return Greedy(model, 2, 2, 8, end)
 
 
 def gpt2_greedy(path):
-    ended = integers(50, 1, 5)  # the end token follows at once: the loop makes no trip
-
-    def make():
-        model, cache = Gpt2(50, 16, 2, 2).eval(), torch.zeros(2, 1, 2, 0, 8)
-        end = int(torch.argmax(model(torch.as_tensor(ended), cache, cache)[0]))
-        return Greedy(model, 2, 2, 8, end)
-
-    examples = [{"ids": integers(50, 1, s), "most": integers(1, 1) + m} for s, m in ((4, 6), (7, 3))]
-    examples.append({"ids": ended, "most": integers(1, 1) + 4})
-    export(path, make, examples, {"ids": {1: "S"}}, ("text",), script=True)
+    export(path, small_greedy, STARTS, {"ids": {1: "S"}}, ("text",), script=True)
 
 
 def moe(path):
     export(path, lambda: Moe(16, 4, 2), [{"tokens": normal(9, 16)}, {"tokens": normal(30, 16)}], {"tokens": {0: "T"}})
 
 
-def hoi_pairs(path):
-    def example(n, labels):
-        return {"boxes": abs(normal(n, 4)), "labels": integers(labels, n), "features": normal(n, 8)}
+def people(n, labels):
+    return {"boxes": abs(normal(n, 4)), "labels": integers(labels, n), "features": normal(n, 8)}
 
-    axes = {name: {0: "N"} for name in ("boxes", "labels", "features")}
-    examples = [example(6, 3), example(11, 3), example(4, 1)]
-    export(path, lambda: HoiPairs(8, 16, 5), examples, axes, ("pairs", "relations"))
+
+PEOPLE = [people(6, 3), people(11, 3), people(4, 1)]
+BOXES = {name: {0: "N"} for name in ("boxes", "labels", "features")}
+
+
+def hoi_pairs(path):
+    export(path, lambda: HoiPairs(8, 16, 5), PEOPLE, BOXES, ("pairs", "relations"))
 
 
 MODELS = [

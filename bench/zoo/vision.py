@@ -300,17 +300,22 @@ def sd_encoder(path):
     export(path, lambda: SdEncoder(8, 4), images((64, 64), (72, 96), batch=(1, 2)), NHW, ("mean", "logvar"))
 
 
-def sam_decoder(path):
-    def example(n, h, w):
-        return {
-            "embeddings": normal(1, 16, 8, 8),
-            "points": 128 * abs(normal(1, n, 2)),
-            "labels": integers(2, 1, n, low=-1),
-            "size": integers(1, 2) + [h, w],
-        }
+def prompts(points, height, width, channels=16, grid=8):
+    """Inputs of SamDecoder; masks are height by width."""
+    return {
+        "embeddings": normal(1, channels, grid, grid),
+        "points": 16 * grid * abs(normal(1, points, 2)),
+        "labels": integers(2, 1, points, low=-1),
+        "size": integers(1, 2) + [height, width],
+    }
 
-    axes = {"points": {1: "P"}, "labels": {1: "P"}}
-    export(path, lambda: SamDecoder(16, 8, 2, 32), [example(3, 40, 50), example(7, 64, 31)], axes, ("masks", "iou"))
+
+POINTS = {"points": {1: "P"}, "labels": {1: "P"}}
+
+
+def sam_decoder(path):
+    examples = [prompts(3, 40, 50), prompts(7, 64, 31)]
+    export(path, lambda: SamDecoder(16, 8, 2, 32), examples, POINTS, ("masks", "iou"))
 
 
 def yolov6(path):

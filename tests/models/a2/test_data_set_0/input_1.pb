@@ -1,0 +1,1 @@
+BpointsJDS]C×6C$C¤çpC¸àA<UB

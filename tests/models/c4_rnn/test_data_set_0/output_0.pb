@@ -1,0 +1,1 @@
+B	gather_44J&”?Nzd¿»M@¿Jxs¿
