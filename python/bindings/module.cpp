@@ -6,6 +6,7 @@
 
 #include "driver/cache.h"
 #include "failures.h"
+#include "header.h"
 #include "model.h"
 #include "program/file.h"
 #include "reports.h"
@@ -74,6 +75,7 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = SELKIE_VERSION;
   m.def("forget_contexts", &Contexts::begin_child);
   m.def("is_artifact", [](const std::string& path) { return program::is_artifact(path); });
+  m.def("header", &header, nb::arg("path"), nb::arg("bytes").none());
   nb::class_<Model>(m, "Model", nb::type_slots(model_slots))
       .def("__init__", &make_model, nb::arg("path"), nb::arg("bytes").none(), nb::arg("facts"), nb::arg("options"))
       .def("_run", &Model::run_named, nb::arg("feeds"), nb::arg("names").none())
