@@ -1,6 +1,7 @@
 """What a call from Python costs on a model of one node: Selkie's, onnxruntime's, and Selkie's from C++.
 
-Run by bench/python_overhead. The exit code is 1 if a bar is missed: 3 us over the C++ call, and below onnxruntime.
+Run by bench/with_wheel bench/python_overhead.py. The exit code is 1 if a bar is missed: 3 us over the C++ call, and
+below onnxruntime.
 """
 import argparse
 import re

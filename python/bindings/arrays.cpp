@@ -78,7 +78,16 @@ std::optional<DType> unsigned_by_size(npy_intp size) {
   return std::nullopt;
 }
 
+// Of ml_dtypes, whose types have kinds of NumPy's that say less.
+std::optional<DType> dtype_of_name(std::string_view name) {
+  name = name.substr(name.rfind('.') + 1);
+  for (const NumpyType& row : numpy_types)
+    if (row.number == no_number && name == row.name) return row.dtype;
+  return std::nullopt;
+}
+
 std::optional<DType> dtype_of(PyArray_Descr* descr) {
+  if (PyTypeNum_ISUSERDEF(descr->type_num)) return dtype_of_name(descr->typeobj->tp_name);
   npy_intp size = PyDataType_ELSIZE(descr);
   switch (descr->kind) {
     case 'b':
@@ -100,13 +109,8 @@ std::optional<DType> dtype_of(PyArray_Descr* descr) {
     case 'T':
       return DType::str;
     default:
-      break;
+      return std::nullopt;
   }
-  std::string_view name = descr->typeobj->tp_name;
-  name = name.substr(name.rfind('.') + 1);
-  for (const NumpyType& row : numpy_types)
-    if (row.number == no_number && name == row.name) return row.dtype;
-  return std::nullopt;
 }
 
 // Bits that stand for elements that NumPy has no type for.
@@ -144,6 +148,20 @@ Tensor string_tensor(PyArrayObject* array, const std::string& name) {
   return tensor;
 }
 
+// NumPy's small elements have a byte each, of which only the low bits count; ours are extended to the whole byte.
+Tensor small_tensor(DType dtype, PyArrayObject* array) {
+  Tensor tensor(dtype, dims_of(array));
+  const auto* from = static_cast<const uint8_t*>(PyArray_DATA(array));
+  auto* to = reinterpret_cast<uint8_t*>(tensor.mutable_bytes());
+  int unused = 8 - info(dtype).bits;
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    auto high = static_cast<uint8_t>(from[i] << unused);
+    to[i] = is_signed_integer(dtype) ? static_cast<uint8_t>(static_cast<int8_t>(high) >> unused)
+                                     : static_cast<uint8_t>(high >> unused);
+  }
+  return tensor;
+}
+
 // The array is the caller's, or in `kept`.
 Tensor array_tensor(PyArrayObject* array, const ir::Type& type, const std::string& name, Kept& kept) {
   std::optional<DType> dtype = dtype_of(PyArray_DESCR(array));
@@ -159,6 +177,7 @@ Tensor array_tensor(PyArrayObject* array, const ir::Type& type, const std::strin
     kept.push_back(nb::steal(plain));
     array = reinterpret_cast<PyArrayObject*>(plain);
   }
+  if (is_sub_byte(*dtype)) return small_tensor(*dtype, array);
   return Tensor::view(*dtype, dims_of(array), static_cast<const std::byte*>(PyArray_DATA(array)), nullptr);
 }
 

@@ -52,9 +52,9 @@ nb::tuple port(const onnx::ValueInfo& info) {
   nb::list shape;
   if (info.type && info.type->shape)
     for (const onnx::Dimension& dim : *info.type->shape) {
-      if (dim.value)
+      if (dim.value && *dim.value >= 0)
         shape.append(nb::int_(*dim.value));
-      else if (dim.param.empty())
+      else if (dim.value || dim.param.empty())
         shape.append(nb::none());
       else
         shape.append(text(dim.param));

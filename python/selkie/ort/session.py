@@ -145,7 +145,7 @@ class InferenceSession:
                         "Please fix either the inputs/outputs or the model.")
             wrong = [f" index: {i} Got: {got} Expected: {expected}\n"
                      for i, (got, expected) in enumerate(zip(value.shape, declared.shape))
-                     if isinstance(expected, int) and got != expected]
+                     if isinstance(expected, int) and got != expected and expected >= 0]
             if wrong:
                 return (f"Got invalid dimensions for input: {name} for the following indices\n{''.join(wrong)} "
                         "Please fix either the inputs/outputs or the model.")
