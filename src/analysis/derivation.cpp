@@ -162,4 +162,18 @@ std::string derivation(const Rdp& rdp, const NodeReport& node) {
   return out;
 }
 
+std::string node_text(const Report& report, const Rdp& rdp, std::string_view name) {
+  std::string out;
+  for (const NodeReport& n : report.nodes) {
+    bool is_named =
+        n.name == name || std::ranges::any_of(n.results, [&](const ValueReport& v) { return v.value->name == name; });
+    if (!is_named) continue;
+    out += fmt::format("{} ({}){}: {}\n", n.name, n.node->op->name, n.region.empty() ? "" : " in " + n.region,
+                       ir::name(n.cls));
+    for (std::string_view cause : n.causes) out += fmt::format("  its shape depends on the values of '{}'\n", cause);
+    out += derivation(rdp, n);
+  }
+  return out;
+}
+
 }  // namespace selkie::analysis

@@ -51,6 +51,8 @@ std::string table_text(const Report& report);
 std::string json(const Report& report, const Rdp& rdp, std::string_view members = {});
 // How each dim of a node's results came about: a short chain of nodes and rules.
 std::string derivation(const Rdp& rdp, const NodeReport& node);
+// That of every node of this name, or that makes a value of this name, with its class; empty if there is none.
+std::string node_text(const Report& report, const Rdp& rdp, std::string_view name);
 
 // Pictures: Graphviz, and one self-contained page.
 std::string dot(const Report& report, const Rdp& rdp);

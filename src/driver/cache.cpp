@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -123,6 +124,23 @@ void CodeCache::evict() const {
     fs::remove(entry.path, ignored);
     total -= entry.bytes;
   }
+}
+
+// The XDG base directory specification: a relative path is to be ignored.
+std::string user_cache_folder() {
+  const char* given = std::getenv("XDG_CACHE_HOME");
+  if (given != nullptr && fs::path(given).is_absolute()) return fs::path(given) / "selkie";
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && fs::path(home).is_absolute()) return fs::path(home) / ".cache" / "selkie";
+  return {};
+}
+
+std::string usable_cache_folder(const std::string& folder) {
+  std::error_code error;
+  // What it holds is run, so it is for its owner alone.
+  if (fs::create_directories(folder, error)) fs::permissions(folder, fs::perms::owner_all, error);
+  if (error || !fs::is_directory(folder, error)) fail("cannot use '{}' as a cache folder", folder);
+  return folder;
 }
 
 }  // namespace selkie::driver

@@ -28,4 +28,9 @@ class CodeCache {
   uint64_t most_bytes_;
 };
 
+// "selkie" in the user's folder for caches (XDG); empty if there is none.
+std::string user_cache_folder();
+// The same folder, made if it is not there; a user error if it cannot be used.
+std::string usable_cache_folder(const std::string& folder);
+
 }  // namespace selkie::driver

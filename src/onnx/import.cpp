@@ -152,10 +152,10 @@ class Importer {
     if (!proto.shape) return ir::Type::tensor(*dtype);
     ir::SymDims dims;
     for (const Dimension& dim : *proto.shape) {
-      // Some exporters write an unknown dim as -1.
+      // Some exporters write an unknown dim as -1, or as the name "?", which then says nothing of others of that name.
       if (dim.value && *dim.value >= 0)
         dims.push_back(module_->symbols().constant(*dim.value));
-      else if (!dim.value && !dim.param.empty())
+      else if (!dim.value && !dim.param.empty() && dim.param != "?")
         dims.push_back(module_->symbols().symbol(dim.param));
       else
         dims.push_back(module_->symbols().fresh(fmt::format("{}_{}", name, dims.size())));

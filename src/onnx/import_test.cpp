@@ -66,6 +66,13 @@ TEST(Import, DimParamOfOneNameIsOneSymbol) {
   EXPECT_EQ((*module->main().body.yields[0]->type.dims)[0], (*p[0]->type.dims)[0]);
 }
 
+TEST(Import, AQuestionMarkIsNoName) {
+  Model model{.graph = {.nodes = {node("Relu", {"x"}, {"y"})},
+                        .inputs = {value_info("x", float_type, {"?", "?"})},
+                        .outputs = {value_info("y", float_type, {"?", "?"})}}};
+  EXPECT_NE(text_of(model).find("%x: f32[x_0, x_1]"), std::string::npos) << text_of(model);
+}
+
 TEST(Import, AnInitialiserShadowsTheInputOfItsName) {
   Model model = chain({node("Add", {"x", "w"}, {"y"})}, {raw_floats("w", {2}, {1, 2})});
   model.graph.inputs.push_back(value_info("w", float_type, {2}));

@@ -35,6 +35,24 @@ class Reader {
         case 1:
           out.ir_version = in.get_int64();
           break;
+        case 2:
+          out.producer_name = view(in);
+          break;
+        case 3:
+          out.producer_version = view(in);
+          break;
+        case 4:
+          out.domain = view(in);
+          break;
+        case 5:
+          out.model_version = in.get_int64();
+          break;
+        case 6:
+          out.doc_string = view(in);
+          break;
+        case 14:
+          out.metadata.push_back(key_value(in.get_message()));
+          break;
         case 7: {
           GraphProto g = graph(in.get_message());
           // Parts of one message may come in pieces, which merge; a model has its graph in one.
@@ -422,6 +440,9 @@ class Reader {
           break;
         case 5:
           out.initializers.push_back(tensor(in.get_message()));
+          break;
+        case 10:
+          out.doc_string = view(in);
           break;
         case 11:
           out.inputs.push_back(value_info(in.get_message()));

@@ -92,7 +92,7 @@ struct NodeProto {
 };
 
 struct GraphProto {
-  Bytes name;
+  Bytes name, doc_string;
   std::vector<NodeProto> nodes;
   std::vector<TensorProto> initializers;
   std::vector<SparseTensorProto> sparse_initializers;
@@ -115,6 +115,9 @@ struct FunctionProto {
 
 struct ModelProto {
   int64_t ir_version = 0;
+  Bytes producer_name, producer_version, domain, doc_string;
+  int64_t model_version = 0;
+  std::vector<KeyValue> metadata;
   std::vector<OpsetId> opsets;
   std::optional<GraphProto> graph;
   std::vector<FunctionProto> functions;

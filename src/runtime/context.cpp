@@ -213,7 +213,7 @@ class Context::Machine {
     if (limit <= 0) return;
     int64_t outputs = bytes_of_outputs();
     if (plan.bytes + outputs > limit)
-      fail(
+      fail_limit(
           "the run needs {} bytes, but its limit is {}: {} for intermediate results, most of them at {}, and {} for "
           "outputs",
           plan.bytes + outputs, limit, plan.bytes, describe_instruction(plan.bound.at), outputs);
@@ -345,7 +345,7 @@ class Context::Machine {
 
   void check_limits(int64_t trips) {
     const Limits& limits = executable_->limits;
-    if (trips >= limits.loop_trips) fail("the loop has run {} trips, which is the limit", limits.loop_trips);
+    if (trips >= limits.loop_trips) fail_limit("the loop has run {} trips, which is the limit", limits.loop_trips);
     check_time();
   }
 
@@ -353,7 +353,7 @@ class Context::Machine {
     const Limits& limits = executable_->limits;
     if (limits.seconds <= 0) return;
     std::chrono::duration<double> used = std::chrono::steady_clock::now() - begin_;
-    if (used.count() > limits.seconds) fail("the run has taken {} seconds, which is the limit", limits.seconds);
+    if (used.count() > limits.seconds) fail_limit("the run has taken {} seconds, which is the limit", limits.seconds);
   }
 
   void move(Register to, Register from) {
@@ -442,7 +442,7 @@ class Context::Machine {
     const std::vector<HostValue>& items = values_[i.sequence].host.sequence();
     size_t at = i.index ? position(slots_[*i.index], items.size(), items.size(), i.node) : items.size();
     if (static_cast<int64_t>(items.size()) >= executable_->limits.sequence_items)
-      fail("the sequence would have {} items, which is over the limit, in {}", items.size() + 1, i.node);
+      fail_limit("the sequence would have {} items, which is over the limit, in {}", items.size() + 1, i.node);
     HostValue item = detached(share(i.item));
     auto place = static_cast<std::ptrdiff_t>(at);
     if (i.takes && values_[i.sequence].is_own) {
@@ -469,7 +469,7 @@ class Context::Machine {
       return growing.append(program_.registers[growth.from].dtype, dims_of(growth.from), data_of(growth.from),
                             buffers_);
     if (growing.item_count() >= executable_->limits.sequence_items)
-      fail("a sequence of more than {} items, which is the limit", executable_->limits.sequence_items);
+      fail_limit("a sequence of more than {} items, which is the limit", executable_->limits.sequence_items);
     growing.append(detached(share(growth.from)));
   }
 

@@ -1,35 +1,15 @@
 #include "compile_options.h"
 
-#include <cstdlib>
-#include <filesystem>
-
-#include "base/error.h"
 #include "cpu_run.h"
+#include "driver/cache.h"
 
 namespace selkie::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
-// The XDG base directory specification: a relative path is to be ignored.
-std::string user_cache_folder() {
-  const char* given = std::getenv("XDG_CACHE_HOME");
-  if (given != nullptr && fs::path(given).is_absolute()) return fs::path(given) / "selkie";
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && fs::path(home).is_absolute()) return fs::path(home) / ".cache" / "selkie";
-  return {};
-}
-
 // Empty if there is none.
 std::string cache_folder(const CompileOptions& options) {
   if (options.no_cache) return {};
-  if (options.cache_folder.empty()) return user_cache_folder();
-  std::error_code error;
-  // What it holds is run, so it is for its owner alone.
-  const std::string& folder = options.cache_folder;
-  if (fs::create_directories(folder, error)) fs::permissions(folder, fs::perms::owner_all, error);
-  if (error || !fs::is_directory(folder, error)) fail("cannot use '{}' as a cache folder", folder);
-  return folder;
+  return options.cache_folder.empty() ? driver::user_cache_folder() : driver::usable_cache_folder(options.cache_folder);
 }
 
 }  // namespace

@@ -35,17 +35,9 @@ void write(const std::string& path, const std::string& text) {
 }
 
 int explain_node(const analysis::Report& report, const analysis::Rdp& rdp, const std::string& wanted) {
-  bool found = false;
-  for (const analysis::NodeReport& n : report.nodes) {
-    bool named = n.name == wanted;
-    for (const analysis::ValueReport& v : n.results) named = named || v.value->name == wanted;
-    if (!named) continue;
-    found = true;
-    fmt::print("{} ({}){}: {}\n", n.name, n.node->op->name, n.region.empty() ? "" : " in " + n.region, ir::name(n.cls));
-    for (std::string_view cause : n.causes) fmt::print("  its shape depends on the values of '{}'\n", cause);
-    fmt::print("{}", analysis::derivation(rdp, n));
-  }
-  if (!found) fail("the model has no node or value '{}'", wanted);
+  std::string text = analysis::node_text(report, rdp, wanted);
+  if (text.empty()) fail("the model has no node or value '{}'", wanted);
+  fmt::print("{}", text);
   return 0;
 }
 

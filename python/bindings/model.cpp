@@ -1,0 +1,271 @@
+#include "model.h"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+
+#include "driver/artifact.h"
+#include "failures.h"
+#include "interp/bind.h"
+#include "kernels/roofs.h"
+#include "program/file.h"
+
+namespace nb = nanobind;
+
+namespace selkie::python {
+namespace {
+
+driver::Built build(const Source& source, std::string_view bytes) {
+  if (source.path.empty() || !program::is_artifact(source.path))
+    return driver::build(import_model(source, bytes), source.options);
+  if (!source.facts.empty()) fail("'{}' is compiled: dims come too late", source.path);
+  return driver::load(source.path, source.options.host);
+}
+
+nb::object interned(const std::string& text) {
+  nb::str made(text.c_str(), text.size());
+  PyObject* object = made.release().ptr();
+  PyUnicode_InternInPlace(&object);
+  return nb::steal(object);
+}
+
+template <class... Args>
+[[noreturn]] void fail_input(fmt::format_string<Args...> format, Args&&... args) {
+  throw Failure(Phase::input, fmt::format(format, std::forward<Args>(args)...));
+}
+
+std::string text_of(PyObject* object) { return nb::str(nb::borrow(object)).c_str(); }
+
+}  // namespace
+
+Model::Model(Source source, int threads, size_t contexts, bool keeps_source) : source_(std::move(source)) {
+  std::string_view bytes = source_.view();
+  {
+    nb::gil_scoped_release unlocked;
+    built_ = in_phase(Phase::model, [&] { return build(source_, bytes); });
+    foreign_ = std::make_unique<Foreign>(built_.executable->program.constants);
+    contexts_ = std::make_unique<Contexts>(built_.executable, threads, contexts);
+  }
+  const ir::Function& main = built_.declared->main();
+  for (const auto& parameter : main.body.parameters) {
+    const ir::Type& type = parameter->type;
+    has_structures_ = has_structures_ || !type.is_tensor();
+    for (size_t axis = 0; type.dims && axis < type.dims->size(); ++axis)
+      if (sym::Expr dim = (*type.dims)[axis]; dim.is_symbol())
+        places_.push_back({.symbol = std::string(dim.symbol_name()), .input = inputs_.size(), .axis = axis});
+    inputs_.push_back({.name = parameter->name, .type = type, .key = interned(parameter->name)});
+  }
+  for (size_t i = 0; i < main.result_names.size(); ++i)
+    outputs_.push_back(
+        {.name = main.result_names[i], .type = main.result_types[i], .key = interned(main.result_names[i])});
+  has_facts_ = !main.facts.to_strings().empty();
+  if (!keeps_source) source_.bytes = nb::none();
+}
+
+size_t Model::find_input(PyObject* name) const {
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i].key.ptr() == name) return i;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    int is_same = PyObject_RichCompareBool(inputs_[i].key.ptr(), name, Py_EQ);
+    if (is_same < 0) throw nb::python_error();
+    if (is_same == 1) return i;
+  }
+  std::string known;
+  for (const Port& port : inputs_) known += (known.empty() ? "'" : "', '") + port.name;
+  fail_input("the model has no input '{}'; its inputs are {}", text_of(name), known.empty() ? "none" : known + "'");
+}
+
+void Model::bind_names(PyObject* feeds, std::vector<PyObject*>& given, PyObject* ignored) const {
+  PyObject* key = nullptr;
+  PyObject* value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(feeds, &at, &key, &value) != 0;) {
+    if (key == ignored) continue;
+    size_t i = find_input(key);
+    if (given[i] != nullptr) fail_input("input '{}' is given twice", inputs_[i].name);
+    given[i] = value;
+  }
+}
+
+namespace {
+
+PyObject* out_key() {
+  static PyObject* key = PyUnicode_InternFromString("out");
+  return key;
+}
+
+}  // namespace
+
+std::vector<HostValue> Model::bind(PyObject* arguments, PyObject* keywords, PyObject* ignored, Kept& kept) {
+  std::vector<PyObject*> given(inputs_.size(), nullptr);
+  Py_ssize_t count = PyTuple_GET_SIZE(arguments);
+  PyObject* first = count == 1 ? PyTuple_GET_ITEM(arguments, 0) : nullptr;
+  bool takes_map = inputs_.size() == 1 && inputs_[0].type.kind == ir::Type::Kind::map;
+  if (first != nullptr && PyDict_Check(first) && !takes_map) {
+    bind_names(first, given, nullptr);
+  } else {
+    if (static_cast<size_t>(count) > inputs_.size())
+      fail_input("the model takes {} inputs, but {} are given", inputs_.size(), count);
+    for (Py_ssize_t i = 0; i < count; ++i) given[static_cast<size_t>(i)] = PyTuple_GET_ITEM(arguments, i);
+  }
+  if (keywords != nullptr) bind_names(keywords, given, ignored);
+  std::vector<HostValue> values;
+  values.reserve(inputs_.size());
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Port& port = inputs_[i];
+    bool may_be_absent = port.type.kind == ir::Type::Kind::opt;
+    if (given[i] == nullptr && !may_be_absent)
+      fail_input("input '{}' ({}) is missing", port.name, to_string(port.type));
+    values.push_back(given[i] == nullptr ? HostValue(Optional{}) : to_value(given[i], port.type, port.name, kept));
+  }
+  return values;
+}
+
+bool Model::satisfies_facts(std::span<const HostValue> inputs) const {
+  size_t checked = 0;
+  auto size_of = [&](std::string_view symbol) -> std::optional<int64_t> {
+    for (const Place& place : places_) {
+      if (place.symbol != symbol || !inputs[place.input].is_tensor()) continue;
+      const Dims& dims = inputs[place.input].tensor().dims();
+      if (place.axis < dims.size()) return dims[place.axis];
+    }
+    return std::nullopt;
+  };
+  return !built_.declared->main().facts.violated(size_of, checked);
+}
+
+// With the text that the command line has.
+void Model::check_inputs(std::span<const HostValue> inputs) {
+  std::lock_guard lock(checking_);
+  in_phase(Phase::input, [&] { interp::bind_inputs(built_.declared->main(), inputs); });
+}
+
+// The program itself holds dtypes, ranks and dims against what is declared; facts it relies on. Only if something does
+// not fit are the inputs looked at one by one, for the message.
+std::vector<HostValue> Model::run(std::span<const HostValue> inputs) {
+  if (has_structures_ || (has_facts_ && !satisfies_facts(inputs))) check_inputs(inputs);
+  try {
+    Contexts::Lease context(*contexts_);
+    return context->run(inputs);
+  } catch (const LimitError&) {
+    throw;
+  } catch (const Error& error) {
+    check_inputs(inputs);
+    throw Failure(Phase::run, error.what());
+  }
+}
+
+nb::object Model::call(PyObject* arguments, PyObject* keywords) {
+  Kept kept;
+  std::vector<HostValue> inputs = bind(arguments, keywords, out_key(), kept);
+  PyObject* out = keywords == nullptr ? nullptr : PyDict_GetItem(keywords, out_key());
+  std::vector<HostValue> outputs;
+  {
+    nb::gil_scoped_release unlocked;
+    outputs = run(inputs);
+  }
+  if (out != nullptr && out != Py_None) return write_outputs(outputs, out);
+  std::vector<const std::byte*> handed_out;
+  handed_out.reserve(outputs.size());
+  if (outputs.size() == 1) return to_python(outputs[0], inputs, *foreign_, handed_out);
+  nb::object results = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(outputs.size())));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    PyTuple_SET_ITEM(results.ptr(), static_cast<Py_ssize_t>(i),
+                     to_python(outputs[i], inputs, *foreign_, handed_out).release().ptr());
+  return results;
+}
+
+nb::object Model::write_outputs(const std::vector<HostValue>& outputs, PyObject* out) const {
+  if (outputs.size() == 1 && !PyTuple_Check(out) && !PyList_Check(out)) {
+    copy_into(outputs[0], out, outputs_[0].name);
+    return nb::borrow(out);
+  }
+  nb::object all = nb::steal(PySequence_Tuple(out));
+  if (!all.is_valid()) throw nb::python_error();
+  if (static_cast<size_t>(PyTuple_GET_SIZE(all.ptr())) != outputs.size())
+    fail_input("out has {} arrays, but the model has {} outputs", PyTuple_GET_SIZE(all.ptr()), outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    copy_into(outputs[i], PyTuple_GET_ITEM(all.ptr(), static_cast<Py_ssize_t>(i)), outputs_[i].name);
+  return outputs.size() == 1 ? nb::borrow(PyTuple_GET_ITEM(all.ptr(), 0)) : all;
+}
+
+nb::object Model::run_named(const nb::dict& feeds, const nb::object& names) {
+  std::vector<size_t> wanted;
+  if (names.is_none()) {
+    for (size_t i = 0; i < outputs_.size(); ++i) wanted.push_back(i);
+  } else {
+    for (nb::handle name : names) {
+      auto is_named = [&](const Port& port) {
+        return PyObject_RichCompareBool(port.key.ptr(), name.ptr(), Py_EQ) == 1;
+      };
+      auto at = std::ranges::find_if(outputs_, is_named);
+      if (at == outputs_.end()) fail_input("the model has no output '{}'", text_of(name.ptr()));
+      wanted.push_back(static_cast<size_t>(at - outputs_.begin()));
+    }
+  }
+  Kept kept;
+  nb::object none = nb::steal(PyTuple_New(0));
+  std::vector<HostValue> inputs = bind(none.ptr(), feeds.ptr(), nullptr, kept);
+  std::vector<HostValue> outputs;
+  {
+    nb::gil_scoped_release unlocked;
+    outputs = run(inputs);
+  }
+  std::vector<const std::byte*> handed_out;
+  nb::object results = nb::steal(PyList_New(static_cast<Py_ssize_t>(wanted.size())));
+  for (size_t i = 0; i < wanted.size(); ++i)
+    PyList_SET_ITEM(results.ptr(), static_cast<Py_ssize_t>(i),
+                    to_python(outputs[wanted[i]], inputs, *foreign_, handed_out).release().ptr());
+  return results;
+}
+
+nb::object Model::profile(const nb::tuple& arguments, const nb::dict& keywords, int runs) {
+  Kept kept;
+  std::vector<HostValue> inputs = bind(arguments.ptr(), keywords.ptr(), nullptr, kept);
+  std::string table, trace;
+  {
+    nb::gil_scoped_release unlocked;
+    run(inputs);  // the first one makes plans and memory
+    runtime::Profile profile;
+    Contexts::Lease context(*contexts_);
+    context->record_to(&profile);
+    try {
+      for (int i = 0; i < runs; ++i) context->run(inputs);
+    } catch (...) {
+      context->record_to(nullptr);
+      throw;
+    }
+    context->record_to(nullptr);
+    double roof = kernels::fma_roof(kernels::best_isa());
+    table = fmt::format("{}roof: {:.1f} GFLOP/s of one core\n", runtime::profile_table(profile, roof * 1e9), roof);
+    trace = runtime::chrome_trace(profile);
+  }
+  return nb::make_tuple(table, trace);
+}
+
+void Model::save(const std::string& path) {
+  nb::gil_scoped_release unlocked;
+  driver::save(built_, path);
+}
+
+nb::list Model::ports(bool outputs) const {
+  nb::list rows;
+  for (const Port& port : outputs ? outputs_ : inputs_) {
+    const ir::Type& type = port.type;
+    nb::object dims = nb::none();
+    if (type.is_tensor() && type.dims) {
+      nb::list list;
+      for (sym::Expr dim : *type.dims) {
+        if (std::optional<int64_t> number = dim.constant())
+          list.append(nb::int_(*number));
+        else
+          list.append(nb::str(sym::to_string(dim).c_str()));
+      }
+      dims = nb::tuple(list);
+    }
+    nb::object dtype = type.is_tensor() ? numpy_dtype(type.dtype) : nb::none();
+    rows.append(nb::make_tuple(port.key, nb::str(to_string(type).c_str()), dtype, dims));
+  }
+  return rows;
+}
+
+}  // namespace selkie::python

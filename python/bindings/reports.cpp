@@ -1,0 +1,96 @@
+#include "reports.h"
+
+#include <fmt/ranges.h>
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+
+#include "analysis/report.h"
+#include "base/text.h"
+#include "driver/dims.h"
+#include "driver/memory_report.h"
+#include "driver/report.h"
+#include "failures.h"
+
+namespace nb = nanobind;
+
+namespace selkie::python {
+namespace {
+
+// Without the interpreter's lock, as a failure of the model.
+template <class Body>
+auto of_model(const Source& source, Body body) {
+  std::string_view bytes = source.view();
+  if (source.path.empty() && bytes.data() == nullptr)
+    throw Failure(Phase::model, "the model's bytes were not kept: compile with keep_source=True to have reports");
+  nb::gil_scoped_release unlocked;
+  return in_phase(Phase::model, [&] { return body(import_model(source, bytes)); });
+}
+
+// What the model compiles to. A model that cannot be compiled still has its shapes explained.
+std::pair<std::string, std::string> cpu_section(ir::Module& module, const driver::Options& options,
+                                                const driver::Sizes& sizes) {
+  try {
+    driver::CpuReport report = driver::explain(module, options, sizes);
+    return {driver::summary_text(report) + driver::machine_text(report), driver::json(report)};
+  } catch (const Error& error) {
+    return {fmt::format("target cpu: it does not compile: {}\n", error.what()),
+            fmt::format("{{\"error\": {}}}", json_quote(error.what()))};
+  }
+}
+
+void check_sizes(const ir::Module& module, const driver::Sizes& sizes) {
+  std::vector<std::string> known = driver::names_of_sizes(module.main());
+  for (const auto& [name, size] : sizes) {
+    if (std::ranges::find(known, name) == known.end())
+      fail("no input has a size '{}'; there are: {}", name,
+           known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+    if (size < 0) fail("size '{}' is {}, but must not be negative", name, size);
+  }
+}
+
+}  // namespace
+
+nb::tuple explain(const Source& source, const driver::Sizes& sizes) {
+  std::string_view bytes = source.view();
+  auto [text, json] = of_model(source, [&](const std::shared_ptr<ir::Module>& module) {
+    check_sizes(*module, sizes);
+    analysis::Rdp rdp(*module);
+    analysis::Report report = analysis::report(rdp);
+    auto [cpu_text, cpu_json] = cpu_section(*import_model(source, bytes), source.options, sizes);
+    return std::pair(analysis::summary_text(report, rdp) + cpu_text + analysis::table_text(report),
+                     analysis::json(report, rdp, fmt::format("\"cpu\": {}", cpu_json)));
+  });
+  return nb::make_tuple(text, json);
+}
+
+std::string explain_node(const Source& source, const std::string& node) {
+  return of_model(source, [&](const std::shared_ptr<ir::Module>& module) {
+    analysis::Rdp rdp(*module);
+    analysis::Report report = analysis::report(rdp);
+    std::string text = analysis::node_text(report, rdp, node);
+    if (text.empty()) fail("the model has no node or value '{}'", node);
+    return text;
+  });
+}
+
+std::string explain_page(const Source& source, const std::string& title) {
+  return of_model(source, [&](const std::shared_ptr<ir::Module>& module) {
+    analysis::Rdp rdp(*module);
+    return analysis::html(analysis::report(rdp), rdp, title);
+  });
+}
+
+nb::tuple plan(const Source& source, const driver::Sizes& sizes, const std::string& title) {
+  auto [text, json, svg] = of_model(source, [&](const std::shared_ptr<ir::Module>& module) {
+    check_sizes(*module, sizes);
+    size_t inputs = module->main().body.parameters.size();
+    driver::MemoryReport report =
+        driver::memory_report(*module, source.options.compiler, sizes, std::vector<HostValue>(inputs));
+    return std::tuple(driver::text(report, true), driver::json(report), driver::svg(report, title));
+  });
+  return nb::make_tuple(text, json, svg);
+}
+
+}  // namespace selkie::python
