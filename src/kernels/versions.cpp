@@ -8,6 +8,7 @@ namespace selkie::kernels {
 ConvolutionVersion convolution_version(const KernelTable& table, const ConvolutionShape& shape,
                                        const PackedFor& kernels) {
   if (kernels.depthwise) return ConvolutionVersion::depthwise;
+  if (kernels.grouped) return ConvolutionVersion::grouped;
   if (kernels.winograd && (!kernels.direct || winograd_wins(table, shape, WinogradWeights::transformed)))
     return ConvolutionVersion::winograd;
   bool transforms = !kernels.exact && winograd_wins(table, shape, WinogradWeights::packed);
