@@ -12,6 +12,9 @@ using ir::Node;
 using ir::Value;
 using kir::Index;
 
+// Fewer elements of an axis make bad vectors.
+constexpr int64_t least_lanes = 8;
+
 // Dtypes that kernels load and store.
 bool has_kernel_form(DType dtype) {
   constexpr DTypeSet served{DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8,  DType::i16,    DType::i32,
@@ -71,7 +74,8 @@ class Stitcher::Stitching {
   kir::Value read(const Value& value, const Index& at);
   kir::Value read_if(kir::Value condition, const Value& value, const Index& at);
   kir::Value read_at(const Value& value, kir::Value position);
-  std::optional<StitchedKernel> run(const Value& root, bool vectorised);
+  // With the output's axes in this order from the outermost loop to the innermost.
+  std::optional<StitchedKernel> run(const Value& root, const Layout& order, bool vectorised);
   std::optional<StitchedKernel> run_epilogue(const Value& root, const Value& producer, size_t columns);
   StitchedKernel run_copy(const Value& value, const Layout& to);
   std::optional<StitchedKernel> run_part(const Value& root, const Value& part, size_t axis, sym::Expr offset);
@@ -314,10 +318,10 @@ bool Stitcher::Stitching::find_checks(StitchedKernel& kernel) {
   return true;
 }
 
-std::optional<StitchedKernel> Stitcher::Stitching::run(const Value& root, bool vectorised) {
+std::optional<StitchedKernel> Stitcher::Stitching::run(const Value& root, const Layout& order, bool vectorised) {
   uint32_t output =
       builder_.add_buffer("y", owner_.rdp_.known(root).type.dtype, kir::Buffer::Role::output, elements(root));
-  nest(dims_of(root), layout(root), vectorised, [&](const Index& at) {
+  nest(dims_of(root), order, vectorised, [&](const Index& at) {
     builder_.store(output, position(builder_, layout(root), dims_of(root), at), compute(root, at));
   });
   bool alone = inlined_.size() == 1;  // then there is no other way
@@ -387,9 +391,9 @@ StitchedKernel Stitcher::Stitching::run_copy(const Value& value, const Layout& t
   uint32_t output =
       builder_.add_buffer("y", owner_.rdp_.known(value).type.dtype, kir::Buffer::Role::output, elements(value));
   Layout order = memory_order(to, dims.size());
-  // Few channels make bad vectors: lines are better.
+  // Lines are better than few channels.
   std::optional<int64_t> inner = dims[order.back()].constant();
-  if (inner && *inner < 8 && order.size() > 1) std::rotate(order.rbegin(), order.rbegin() + 1, order.rend());
+  if (inner && *inner < least_lanes && order.size() > 1) std::rotate(order.rbegin(), order.rbegin() + 1, order.rend());
   nest(dims, order, true, [&](const Index& at) {
     builder_.store(output, position(builder_, to, dims, at),
                    stored(value, position(builder_, layout(value), dims, at)));
@@ -469,13 +473,26 @@ size_t scattered_loads(const kir::Kernel& kernel) {
 
 std::optional<StitchedKernel> Stitcher::stitch(const Value& root, const std::set<const Node*>& inlined,
                                                std::string name) {
-  // Lanes are elements that lie side by side. Where each of them is a reduction, they may as well be what is reduced:
-  // whichever reads memory in order.
-  std::optional<StitchedKernel> elements = Stitching(*this, inlined, name).run(root, true);
-  if (elements && !elements->reduces_by_lane) return elements;
-  std::optional<StitchedKernel> rows = Stitching(*this, inlined, std::move(name)).run(root, false);
-  if (elements && (!rows || scattered_loads(elements->kernel) < scattered_loads(rows->kernel))) return elements;
-  return rows;
+  // Lanes are elements that lie side by side. Where each of them is a reduction, they may as well be what is reduced,
+  // or elements along another axis: whichever reads memory in order.
+  const SymDims& dims = *rdp_.known(root).type.dims;
+  Layout order = memory_order(placement_.layout(root), dims.size());
+  std::optional<StitchedKernel> best = Stitching(*this, inlined, name).run(root, order, true);
+  if (best && !best->reduces_by_lane) return best;
+  std::optional<StitchedKernel> rows = Stitching(*this, inlined, name).run(root, order, false);
+  if (rows && (!best || scattered_loads(best->kernel) >= scattered_loads(rows->kernel))) best = std::move(rows);
+  for (size_t axis = order.size(); best && axis-- > 0;) {
+    size_t scattered = scattered_loads(best->kernel);
+    if (scattered == 0) break;
+    std::optional<int64_t> size = dims[order[axis]].constant();
+    if (axis + 1 == order.size() || (size && *size < least_lanes)) continue;
+    Layout moved = order;
+    std::rotate(moved.begin() + static_cast<std::ptrdiff_t>(axis),
+                moved.begin() + static_cast<std::ptrdiff_t>(axis) + 1, moved.end());
+    std::optional<StitchedKernel> other = Stitching(*this, inlined, name).run(root, moved, true);
+    if (other && scattered_loads(other->kernel) < scattered) best = std::move(other);
+  }
+  return best;
 }
 
 std::optional<StitchedKernel> Stitcher::stitch_epilogue(const Value& root, const std::set<const Node*>& inlined,

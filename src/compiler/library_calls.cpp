@@ -10,6 +10,7 @@
 #include "compiler/emitter.h"
 #include "compiler/layouts.h"
 #include "kernels/depthwise.h"
+#include "kernels/grouped.h"
 #include "kernels/half_gemm.h"
 #include "kernels/recurrent.h"
 #include "kernels/winograd.h"
@@ -243,7 +244,7 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
                                   .kernel = call.kernel,
                                   .stride = call.stride,
                                   .dilation = call.dilation};
-  enum Form : int64_t { of_depthwise, of_direct, of_winograd, of_wide_winograd };
+  enum Form : int64_t { of_depthwise, of_grouped, of_direct, of_winograd, of_wide_winograd };
   auto packed = [&](Form form, size_t elements, auto pack) {
     std::vector<int64_t> key{form, shape.groups};
     for (const auto& list : {shape.kernel, shape.stride, shape.dilation})
@@ -259,6 +260,12 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
   if (call.depthwise) {
     call.weights = packed(of_depthwise, kernels::packed_depthwise_elements(shape),
                           [=](const float* w, float* to) { kernels::pack_depthwise(shape, w, to); });
+    return;
+  }
+  call.grouped = kernels::takes_grouped(table(), shape);
+  if (call.grouped) {
+    call.weights = packed(of_grouped, kernels::packed_grouped_elements(table(), shape),
+                          [=](const float* w, float* to) { kernels::pack_grouped(table(), shape, w, to); });
     return;
   }
   std::array<std::optional<int64_t>, 3> sizes;

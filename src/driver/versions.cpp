@@ -20,6 +20,8 @@ std::string name(kernels::ConvolutionVersion version) {
   switch (version) {
     case kernels::ConvolutionVersion::depthwise:
       return "depthwise";
+    case kernels::ConvolutionVersion::grouped:
+      return "grouped";
     case kernels::ConvolutionVersion::winograd:
       return "winograd";
     case kernels::ConvolutionVersion::wide_winograd:

@@ -107,6 +107,7 @@ struct Bench {
 void convolutions(const Bench& bench);
 void stems(const Bench& bench);
 void depthwises(const Bench& bench);
+void groupeds(const Bench& bench);
 void winograds(const Bench& bench);
 void integers(const Bench& bench);
 void halves(const Bench& bench);

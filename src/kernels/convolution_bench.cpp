@@ -3,6 +3,7 @@
 #include "kernels/block.h"
 #include "kernels/convolution.h"
 #include "kernels/depthwise.h"
+#include "kernels/grouped.h"
 #include "kernels/winograd.h"
 
 namespace selkie::kernels::bench {
@@ -115,6 +116,30 @@ void depthwise(const Bench& bench, ConvolutionShape shape) {
                  best_of_turns(1, [&](int64_t) { run(problem.convolution); }, [&](int64_t) { run(bare); }));
 }
 
+void grouped(const Bench& bench, ConvolutionShape shape, int64_t groups) {
+  shape.groups = groups;
+  Problem problem(shape, packed_grouped_elements(bench.table, shape));
+  Problem direct(shape, packed_convolution_elements(bench.table, shape));
+  pack_grouped(bench.table, shape, problem.weights.data(), problem.packed.data());
+  pack_convolution(bench.table, shape, direct.weights.data(), direct.packed.data());
+  problem.convolution.epilogue = direct.convolution.epilogue = {};
+  GroupedPlan plan = plan_grouped(bench.table, problem.convolution, 1);
+  ConvolutionPlan direct_plan = plan_convolution(bench.table, direct.convolution, 1);
+  Aligned scratch(std::max(plan.scratch_bytes, direct_plan.scratch_bytes) / 4);
+  auto [seconds, direct_seconds] = best_of_turns(
+      1, [&](int64_t) { run_grouped(bench.table, problem.convolution, plan, 0, plan.tasks(), scratch.data()); },
+      [&](int64_t) {
+        run_convolution(bench.table, direct.convolution, direct_plan, 0, direct_plan.tasks(), scratch.data());
+      });
+  auto outputs = static_cast<double>(shape.output_pixels() * shape.output_channels);
+  auto inputs = static_cast<double>(shape.input[1] * shape.input[2] * shape.input_channels);
+  bench.report(fmt::format("grouped {}, {} of {}{}", text(shape), groups, shape.input_channels / groups,
+                           takes_grouped(bench.table, shape) ? "" : " (not chosen)"),
+               2.0 * outputs * static_cast<double>(Problem::products(shape)), 4.0 * (outputs + inputs), seconds);
+  fmt::print("{:36} {:10.1f} us, {:.2f} times\n", "  by the direct kernel", direct_seconds * 1e6,
+             direct_seconds / seconds);
+}
+
 std::string_view name(WinogradWeights form) {
   return form == WinogradWeights::packed ? " packed" : form == WinogradWeights::transformed ? "" : " of 6x6";
 }
@@ -210,6 +235,28 @@ void depthwises(const Bench& bench) {
                                                 {7, 960, 5, 1},
                                                 {14, 480, 7, 1}})
     depthwise(bench, square(size, channels, channels, kernel, stride));
+}
+
+void groupeds(const Bench& bench) {
+  for (auto [size, channels, stride, groups] : {std::array<int64_t, 4>{56, 128, 1, 32},
+                                                {56, 256, 2, 32},
+                                                {28, 256, 1, 32},
+                                                {28, 512, 2, 32},
+                                                {14, 512, 1, 32},
+                                                {14, 1024, 2, 32},
+                                                {7, 1024, 1, 32},
+                                                {28, 256, 1, 128},
+                                                {28, 240, 1, 10},
+                                                {28, 240, 1, 24},
+                                                {28, 232, 1, 29},
+                                                {14, 560, 1, 10},
+                                                {28, 256, 1, 4},
+                                                {14, 512, 1, 2},
+                                                {14, 512, 1, 4}})
+    grouped(bench, square(size, channels, channels, 3, stride), groups);
+  for (auto [size, channels, groups] :
+       {std::array<int64_t, 3>{28, 240, 3}, {28, 240, 8}, {28, 240, 30}, {28, 240, 15}, {14, 512, 64}})
+    grouped(bench, square(size, channels, channels, 1, 1), groups);
 }
 
 void winograds(const Bench& bench) {

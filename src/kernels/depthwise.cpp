@@ -77,7 +77,7 @@ class Grid {
   // The lines that fill() will be asked for.
   void find_inside(int64_t line_begin, int64_t lines) {
     for (int64_t line = 0; line < lines; ++line)
-      inside_[line] = rows_inside((line_begin % s_.output[1] + line) * s_.stride[1] - s_.pad[1]);
+      inside_[line] = rows_inside(s_, (line_begin % s_.output[1] + line) * s_.stride[1] - s_.pad[1]);
   }
 
   // Some pixels of `lines` output lines from `line_begin` on, all of one depth.
@@ -116,13 +116,6 @@ class Grid {
     for (int64_t line = 0; line < lines; ++line)
       for (int64_t kd = 0; kd < s_.kernel[0]; ++kd)
         for (int64_t kh = 0; kh < s_.kernel[1]; ++kh) *row++ = slot(kd, line, kh);
-  }
-
-  DepthwiseRows rows_inside(int64_t first) const {
-    if (s_.kernel[0] > 1) return {.begin = 0, .count = s_.kernel[0] * s_.kernel[1]};
-    int64_t begin = std::min(s_.kernel[1], first < 0 ? ceil_divide(-first, s_.dilation[1]) : 0);
-    int64_t end = std::min(s_.kernel[1], ceil_divide(std::max<int64_t>(0, s_.input[1] - first), s_.dilation[1]));
-    return {.begin = begin, .count = std::max<int64_t>(0, end - begin)};
   }
 
   // Where a strip's inputs are in a line; -1 outside it.
@@ -213,6 +206,13 @@ void run_block(const KernelTable& table, const Convolution& convolution, const W
 
 bool is_depthwise(const ConvolutionShape& shape) {
   return shape.groups == shape.input_channels && shape.groups == shape.output_channels;
+}
+
+DepthwiseRows rows_inside(const ConvolutionShape& s, int64_t first) {
+  if (s.kernel[0] > 1) return {.begin = 0, .count = s.kernel[0] * s.kernel[1]};
+  int64_t begin = std::min(s.kernel[1], first < 0 ? ceil_divide(-first, s.dilation[1]) : 0);
+  int64_t end = std::min(s.kernel[1], ceil_divide(std::max<int64_t>(0, s.input[1] - first), s.dilation[1]));
+  return {.begin = begin, .count = std::max<int64_t>(0, end - begin)};
 }
 
 size_t packed_depthwise_elements(const ConvolutionShape& shape) {

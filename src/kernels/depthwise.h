@@ -14,6 +14,9 @@ struct DepthwisePlan {
 
 bool is_depthwise(const ConvolutionShape& shape);
 
+// The kernel rows that read the input where the first one reads its line `first`; all where the kernel has planes.
+DepthwiseRows rows_inside(const ConvolutionShape& shape, int64_t first);
+
 size_t packed_depthwise_elements(const ConvolutionShape& shape);
 // `weights` is [channels, 1, kernel…], as ONNX has it.
 void pack_depthwise(const ConvolutionShape& shape, const float* weights, float* packed);

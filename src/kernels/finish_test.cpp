@@ -8,6 +8,7 @@
 #include "kernels/convolution_reference.h"
 #include "kernels/depthwise.h"
 #include "kernels/gemm.h"
+#include "kernels/grouped.h"
 #include "kernels/winograd.h"
 
 namespace selkie::kernels {
@@ -106,7 +107,7 @@ ConvolutionShape random_shape(Random& random, int64_t channels, int64_t filters,
   return shape;
 }
 
-enum class Kind { direct, winograd, depthwise };
+enum class Kind { direct, winograd, depthwise, grouped };
 
 void check_convolution(const KernelTable& table, const ConvolutionShape& s, Kind kind, Random& random) {
   SCOPED_TRACE(fmt::format("{} {}x{} channels {} -> {} stride {}", table.name, s.input[1], s.input[2], s.input_channels,
@@ -117,11 +118,14 @@ void check_convolution(const KernelTable& table, const ConvolutionShape& s, Kind
   Guarded packed(static_cast<int64_t>(kind == Kind::winograd
                                           ? winograd_weight_elements(table, s, WinogradWeights::transformed)
                                       : kind == Kind::depthwise ? packed_depthwise_elements(s)
+                                      : kind == Kind::grouped   ? packed_grouped_elements(table, s)
                                                                 : packed_convolution_elements(table, s)));
   if (kind == Kind::winograd)
     winograd_transform_weights(table, s, WinogradWeights::transformed, weights.data(), packed.data());
   else if (kind == Kind::depthwise)
     pack_depthwise(s, weights.data(), packed.data());
+  else if (kind == Kind::grouped)
+    pack_grouped(table, s, weights.data(), packed.data());
   else
     pack_convolution(table, s, weights.data(), packed.data());
   compare(s.output_pixels() * s.output_channels, kind != Kind::depthwise, random,
@@ -143,6 +147,10 @@ void check_convolution(const KernelTable& table, const ConvolutionShape& s, Kind
               DepthwisePlan plan = plan_depthwise(call, 2);
               TestScratch scratch(plan.scratch_bytes);
               run_depthwise(table, call, plan, 0, plan.tasks, scratch.data());
+            } else if (kind == Kind::grouped) {
+              GroupedPlan plan = plan_grouped(table, call, 2);
+              TestScratch scratch(plan.scratch_bytes);
+              run_grouped(table, call, plan, 0, plan.tasks(), scratch.data());
             } else {
               ConvolutionPlan plan = plan_convolution(table, call, 2);
               TestScratch scratch(plan.scratch_bytes);
@@ -165,6 +173,16 @@ TEST(Finish, Winograd) {
     for (int i = 0; i < 20; ++i)
       check_convolution(*table, random_shape(random, pick(random, 16, 40), pick(random, 16, 70), 1), Kind::winograd,
                         random);
+}
+
+TEST(Finish, Grouped) {
+  Random random(35);
+  for (const KernelTable* table : tested_tables())
+    for (int i = 0; i < 20; ++i) {
+      int64_t groups = pick(random, 2, 9);
+      ConvolutionShape shape = random_shape(random, groups * pick(random, 1, 20), groups * pick(random, 1, 20), groups);
+      check_convolution(*table, shape, Kind::grouped, random);
+    }
 }
 
 TEST(Finish, Depthwise) {

@@ -92,6 +92,39 @@ enum DepthwiseKind {
   depthwise_kinds
 };
 
+// A vector of outputs of a grouped convolution, for a strip of neighbouring output pixels of some lines. Its inputs are
+// copied: pixels one vector of channels apart, zeros where they are outside.
+struct GroupedArguments {
+  int64_t lines;
+  int64_t rows;                 // of the kernel
+  const DepthwiseRows* inside;  // per line: the rows that are not all zeros
+  const float* const* inputs;   // per line and row: the first pixel of the line
+  int64_t offset;               // from there to the strip's first pixel
+  int64_t depth;                // input channels of a group
+  int64_t chunk_stride;         // from a vector of input channels to the next one
+  const int32_t* first_inputs;  // per lane, its group's first one, where a vector has outputs of several groups
+  const float* weights;         // [rows][depth][taps][lanes]
+  int64_t taps;                 // of a row, and for any_grouped
+  int64_t pixel_step;           // floats from the inputs of an output pixel to those of the next,
+  int64_t tap_step;             // and from one tap's to the next one's
+  int64_t columns;              // outputs that exist, 1 … lanes
+  const float* bias;            // or null
+  const float* addend;          // laid out as the output, or null
+  bool clamps;                  // to low … high
+  float low;
+  float high;
+  float* output;
+  int64_t output_stride;       // floats from one output pixel to the next
+  int64_t output_line_stride;  // and from one line to the next
+};
+using GroupedFunction = void (*)(const GroupedArguments&);
+
+inline constexpr int most_grouped_pixels = 8;
+// By the width and the stride of the kernel.
+enum GroupedKind { any_grouped, grouped_three_by_one, grouped_three_by_two, grouped_kinds };
+// Whether a vector has outputs of one group, or of several.
+enum GroupedLanes { one_group, several_groups, grouped_lanes };
+
 // A tile of the input into its points: 6x6 of both, or with stride 2 9x9. Channels are at least the lanes of a vector,
 // here and below.
 struct WinogradInputArguments {
@@ -219,6 +252,10 @@ struct KernelTable {
                     int64_t to_stride);
   // By kernel width and stride, and pixels - 1.
   DepthwiseFunction depthwise[depthwise_kinds][most_depthwise_pixels];
+  // By kernel width and stride, by groups of a vector, and pixels - 1.
+  GroupedFunction grouped[grouped_kinds][grouped_lanes][most_grouped_pixels];
+  // to[row * lanes + column] = from[row * stride + column], zeros from `columns` on, of which there are at most lanes.
+  void (*copy_chunks)(const float* from, int64_t stride, int64_t rows, int64_t columns, float* to);
   void (*winograd_input)(const WinogradInputArguments&);
   void (*winograd_output)(const WinogradOutputArguments&);
   void (*winograd_weights)(const WinogradWeightsArguments&);

@@ -8,6 +8,7 @@ namespace selkie::kernels {
 ConvolutionVersion convolution_version(const KernelTable& table, const ConvolutionShape& shape,
                                        const PackedFor& kernels) {
   if (kernels.depthwise) return ConvolutionVersion::depthwise;
+  if (kernels.grouped) return ConvolutionVersion::grouped;
   WinogradWeights form = kernels.wide_winograd ? WinogradWeights::transformed_for_six : WinogradWeights::transformed;
   if (kernels.winograd && (!kernels.direct || winograd_wins(table, shape, form)))
     return kernels.wide_winograd ? ConvolutionVersion::wide_winograd : ConvolutionVersion::winograd;

@@ -7,10 +7,11 @@
 
 namespace selkie::kernels {
 
-enum class ConvolutionVersion { direct, depthwise, winograd, winograd_of_packed, wide_winograd };
-// The kernels that weights are packed for: the depthwise one, or the direct one, Winograd's or both.
+enum class ConvolutionVersion { direct, depthwise, grouped, winograd, winograd_of_packed, wide_winograd };
+// The kernels that weights are packed for: the depthwise one, that of groups, or the direct one, Winograd's or both.
 struct PackedFor {
   bool depthwise;
+  bool grouped;
   bool direct;
   bool winograd;
   bool wide_winograd;  // Winograd's are for tiles of 6x6 outputs

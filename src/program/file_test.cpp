@@ -51,7 +51,7 @@ Program small_program() {
                      .weights = 1,
                      .winograd = 1,
                      .bias = 1,
-                     .depthwise = true,
+                     .grouped = true,
                      .input_channels = 4,
                      .output_channels = 6,
                      .groups = 2,

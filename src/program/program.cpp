@@ -113,7 +113,9 @@ std::string text(const Program& p, const Instruction& i) {
       const Convolution& c = p.convolutions[i.a];
       return fmt::format("convolution {} = {} ∗ [{}, {}, {}]{}{}{}{}{}  # {}", text(p, c.output), text(p, c.input),
                          c.output_channels, c.input_channels / c.groups, fmt::join(c.kernel, "×"),
-                         c.depthwise ? " depthwise" : "",
+                         c.depthwise ? " depthwise"
+                         : c.grouped ? " in groups"
+                                     : "",
                          c.winograd == no_register  ? ""
                          : c.weights == no_register ? " by winograd"
                                                     : " or winograd",

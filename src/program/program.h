@@ -105,13 +105,14 @@ struct MatrixProduct {
 // height and width; where there are fewer, the leading ones have size 1.
 struct Convolution {
   Register input, output;
-  Register weights = no_register;   // packed for the direct kernel, or for the depthwise one
+  Register weights = no_register;   // packed for the direct kernel, the depthwise one or that of groups
   Register winograd = no_register;  // transformed ones, if that kernel is an alternative, or the only one
   bool wide_winograd = false;       // for tiles of 6x6 outputs, not 4x4
   Register bias = no_register;
   Finish finish = {};  // a depthwise one adds nothing
   bool depthwise = false;
-  bool exact = false;  // not by an algorithm whose error is larger: Winograd's
+  bool grouped = false;  // by the kernel of groups
+  bool exact = false;    // not by an algorithm whose error is larger: Winograd's
   int64_t input_channels, output_channels, groups;
   std::array<int64_t, 3> kernel, stride, dilation;
   Slot batch;

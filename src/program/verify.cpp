@@ -180,7 +180,9 @@ class Verifier {
     for (Register r : {c.input, c.output}) floats(r);
     optional_floats(c.weights);
     optional_floats(c.winograd);
-    if (c.weights == no_register && (c.depthwise || c.winograd == no_register)) bad("a convolution has no weights");
+    bool one_kernel = c.depthwise || c.grouped;
+    if (c.weights == no_register && (one_kernel || c.winograd == no_register)) bad("a convolution has no weights");
+    if (c.depthwise && c.grouped) bad("a convolution's weights are packed for two kernels");
     if (c.wide_winograd && (c.winograd == no_register || c.stride[1] != 1)) bad("tiles of 6x6 outputs have no weights");
     optional_floats(c.bias);
     for (Register r : {c.weights, c.winograd})

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "kernels/depthwise.h"
+#include "kernels/grouped.h"
 #include "kernels/winograd.h"
 
 namespace selkie::runtime {
@@ -59,6 +60,12 @@ void Library::run(const kernels::Convolution& convolution, kernels::ConvolutionV
     kernels::DepthwisePlan plan = kernels::plan_depthwise(convolution, threads);
     return workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
       kernels::run_depthwise(table_, convolution, plan, begin, end, scratch);
+    });
+  }
+  if (version == Version::grouped) {
+    kernels::GroupedPlan plan = kernels::plan_grouped(table_, convolution, threads);
+    return workers_.run(plan.tasks(), plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
+      kernels::run_grouped(table_, convolution, plan, begin, end, scratch);
     });
   }
   if (version != Version::direct) {

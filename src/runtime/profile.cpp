@@ -109,10 +109,16 @@ class Counter {
             .bytes = bytes({c.input, c.output, weights, addend}) + bytes_of_epilogue(c.epilogue)};
   }
 
+  static std::string_view kind_of(kernels::ConvolutionVersion version) {
+    using Version = kernels::ConvolutionVersion;
+    if (version == Version::depthwise) return "depthwise";
+    if (version == Version::grouped) return "grouped";
+    return version == Version::direct ? "convolution" : "winograd";
+  }
+
   Work convolution(const program::Convolution& c) const {
     kernels::ConvolutionVersion version = version_of(c, slots_);
-    bool direct = version == kernels::ConvolutionVersion::direct;
-    return window_sums(c, c.depthwise ? "depthwise" : direct ? "convolution" : "winograd", weights_of(c, version));
+    return window_sums(c, kind_of(version), weights_of(c, version));
   }
 
   Work integer_product(const program::IntegerProduct& p) const { return window_sums(p, "integer", p.weights); }
@@ -161,6 +167,7 @@ std::string short_name(const std::string& node) {
 
 kernels::PackedFor packed_for(const program::Convolution& c) {
   return {.depthwise = c.depthwise,
+          .grouped = c.grouped,
           .direct = c.weights != no_register,
           .winograd = c.winograd != no_register,
           .wide_winograd = c.wide_winograd,

@@ -98,6 +98,43 @@ TEST(Fusion, WhatALoopTellsHoldsInsideIt) {
   }
 }
 
+std::string only_kernel(const char* text) {
+  auto module = parse(text);
+  compiler::Compiled compiled = driver::compile(*module);
+  EXPECT_EQ(compiled.kernels.size(), 1u) << program::disassemble(compiled.program);
+  return compiled.kernels.empty() ? "" : kir::print(compiled.kernels[0]);
+}
+
+// Pixels of channels-last images are reduced: neither what is reduced nor what is stored lies side by side, but what
+// other channels read does.
+TEST(Fusion, ReductionsReadMemoryInOrder) {
+  std::string text = only_kernel(R"(
+const @axes: i64[2] = {3, 5}
+func @main(%x: f32[N, 4, H, 4, W, 32]) -> (y: ?) {
+  %t = transpose(%x) {perm = [0, 5, 1, 2, 3, 4]}
+  %y = reduce_max(%t, @axes) {keepdims = 0}
+  return %y
+})");
+  EXPECT_NE(text.find("vector v1 < 32"), std::string::npos) << text;
+  EXPECT_NE(text.find(" + v1 + 32*v3]"), std::string::npos) << text;
+}
+
+// Too few channels make no vector, and rows that lie side by side stay what lanes are.
+TEST(Fusion, ReductionsOfFewChannelsOrOfRowsStayAsTheyAre) {
+  std::string few = only_kernel(R"(
+const @axes: i64[2] = {3, 5}
+func @main(%x: f32[N, 4, H, 4, W, 3]) -> (y: ?) {
+  %t = transpose(%x) {perm = [0, 5, 1, 2, 3, 4]}
+  %y = reduce_max(%t, @axes) {keepdims = 0}
+  return %y
+})");
+  EXPECT_EQ(few.find("vector v1 < 3 "), std::string::npos) << few;
+  std::string rows = only_kernel(R"(
+const @last: i64[1] = {-1}
+func @main(%x: f32[N, 32, W]) -> (y: ?) { %y = reduce_max(%x, @last) {keepdims = 0} return %y })");
+  EXPECT_EQ(rows.find("vector v1 < 32"), std::string::npos) << rows;
+}
+
 TEST(Fusion, SoftmaxOfScaledMaskedScoresIsOneKernel) {
   program::Program p = compile(R"(
 const @eight: f32[] = {8}

@@ -124,6 +124,26 @@ TEST(Versions, OfExactAndKnownConvolutions) {
   EXPECT_EQ(depthwise.calls.at(0).ranges.at(0).version, "depthwise");
 }
 
+TEST(Versions, OfGroups) {
+  auto version = [](int64_t channels, int64_t groups, int64_t side) {
+    int64_t inputs = channels / groups;
+    return explain(constant("w", channels * inputs * side * side,
+                            fmt::format("{}, {}, {}, {}", channels, inputs, side, side)) +
+                   fmt::format(
+                       "func @main(%x: f32[N, {}, H, W]) -> (y: ?) {{ %y = conv(%x, @w) {{group = {}}} return %y }}",
+                       channels, groups))
+        .calls.at(0)
+        .ranges.at(0)
+        .version;
+  };
+  EXPECT_EQ(version(12, 3, 3), "grouped");
+  EXPECT_EQ(version(12, 3, 2), "grouped");
+  EXPECT_EQ(version(64, 32, 1), "grouped");
+  EXPECT_EQ(version(64, 2, 1), "direct");   // one tap: a product
+  EXPECT_EQ(version(512, 2, 3), "direct");  // channels enough for both of its vectors
+  EXPECT_EQ(version(12, 12, 3), "depthwise");
+}
+
 TEST(Versions, OfProductsByRows) {
   const kernels::KernelTable& table = kernels::table(kernels::best_isa());
   driver::CpuReport packed =

@@ -4,6 +4,7 @@
 
 #include "kernels/isa/attention.h"
 #include "kernels/isa/depthwise.h"
+#include "kernels/isa/grouped.h"
 #include "kernels/isa/math.h"
 #include "kernels/isa/recurrent.h"
 #include "kernels/isa/row.h"
@@ -51,6 +52,8 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .multiply_row = multiply_row,
                    .transpose = transpose,
                    .depthwise = {},
+                   .grouped = {},
+                   .copy_chunks = copy_chunks,
                    .winograd_input = winograd_input<Unstrided>,
                    .winograd_output = winograd_output<Unstrided>,
                    .winograd_weights = winograd_weights<Unstrided>,
@@ -79,6 +82,9 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
   set_depthwise<5, 1>(made.depthwise[five_by_one]);
   set_depthwise<5, 2>(made.depthwise[five_by_two]);
   set_depthwise<7, 1>(made.depthwise[seven_by_one]);
+  set_grouped<0, 0>(made.grouped[any_grouped]);
+  set_grouped<3, 1>(made.grouped[grouped_three_by_one]);
+  set_grouped<3, 2>(made.grouped[grouped_three_by_two]);
   return made;
 }
 
