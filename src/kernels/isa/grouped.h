@@ -18,10 +18,11 @@ struct SeveralGroups {
   SELKIE_INLINE explicit SeveralGroups(const GroupedArguments& t)
       : places(*reinterpret_cast<const UnalignedPlaces*>(t.first_inputs)) {}
   SELKIE_INLINE Vector at(const float* pixel) const {
-#if defined(SELKIE_ISA_NATIVE) && SELKIE_ISA_LANES == 16
-    return Vector(_mm512_permutexvar_ps(__m512i(places), __m512(load(pixel))));
-#elif defined(SELKIE_ISA_NATIVE)
-    return Vector(_mm256_permutevar8x32_ps(__m256(load(pixel)), __m256i(places)));
+#if defined(SELKIE_ISA_NATIVE)
+    // From memory: left to itself, GCC 12 keeps all pixels in registers, and has none for weights.
+    Vector value;
+    asm("vpermps %1, %2, %0" : "=v"(value) : "m"(*reinterpret_cast<const UnalignedVector*>(pixel)), "v"(places));
+    return value;
 #else
     Vector value;
     for (int i = 0; i < lanes; ++i) value[i] = pixel[places[i]];
