@@ -21,6 +21,10 @@ std::array<T, 3> spatial(const Items& items, size_t first, T fill) {
   return out;
 }
 
+struct ElementRange {
+  size_t first, count;
+};
+
 class Emitter {
  public:
   Emitter(ir::Module& module, const analysis::Rdp& rdp, std::vector<EntryCheck> checks, Options options);
@@ -234,8 +238,8 @@ class Emitter {
   Register pack_factor(const Value& b, int64_t k, int64_t n, bool swapped);
   // A constant is packed once in each form, however many nodes use it: what `pack` gives, or gave before.
   Register packed_once(const ir::Constant& constant, std::vector<int64_t> form, const std::function<Register()>& pack);
-  // pack(weights as the model has them) once all is emitted, on several threads.
-  void add_packing(const ir::Constant& weights, std::function<void(const float*)> pack);
+  // pack(these weights as the model has them) once all is emitted, on several threads.
+  void add_packing(const ir::Constant& weights, ElementRange range, std::function<void(const float*)> pack);
   void pack_all();
   void pack_weights(const ir::Constant& weights, const std::array<sym::Expr, 3>& output, const std::string& name,
                     program::Convolution& call);

@@ -53,23 +53,35 @@ WinogradWins winograd_wins(kernels::ConvolutionShape shape, const std::array<std
   return wins;
 }
 
-// Weights that are brought into another form: what holds them as the model's file has them is given back thereafter.
-// Those that lie there as no floats can are copied into `room`.
+// Of weights that are copied or packed some at a time.
+constexpr size_t piece_bytes = size_t{4} << 20;
+
+ElementRange whole(const ir::Constant& constant) {
+  return {.first = 0, .count = static_cast<size_t>(element_count(constant.dims))};
+}
+
+// Some of the weights, which are brought into another form: what holds them as the model's file has them is given back
+// thereafter. Those that lie there as no floats can are copied into `room`.
 class Weights {
  public:
-  Weights(const ir::Constant& constant, std::vector<float>& room) : constant_(constant) {
-    if (constant.file) constant.file->expect(constant.raw);
-    if (is_aligned(constant)) {
-      tensor_ = constant.tensor();
-      data_ = tensor_.data<float>();
+  Weights(const ir::Constant& constant, ElementRange range, std::vector<float>& room) : file_(constant.file.get()) {
+    if (constant.in_memory) {
+      data_ = constant.in_memory->data<float>() + range.first;
       return;
     }
-    room.resize(static_cast<size_t>(element_count(constant.dims)));
-    std::memcpy(room.data(), constant.raw.data(), room.size() * sizeof(float));
+    CHECK((range.first + range.count) * sizeof(float) <= constant.raw.size(), "constant @{}", constant.value.name);
+    raw_ = constant.raw.subspan(range.first * sizeof(float), range.count * sizeof(float));
+    if (is_aligned(constant)) {
+      if (file_ != nullptr) file_->expect(raw_);
+      data_ = reinterpret_cast<const float*>(raw_.data());
+      return;
+    }
+    room.resize(range.count);
+    copy_to(std::as_writable_bytes(std::span(room)));
     data_ = room.data();
   }
   ~Weights() {
-    if (constant_.file) constant_.file->release(constant_.raw);
+    if (file_ != nullptr) file_->release(raw_);
   }
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
@@ -80,8 +92,18 @@ class Weights {
   }
 
  private:
-  const ir::Constant& constant_;
-  Tensor tensor_;
+  // Piece by piece, and what was copied is given back, so that large weights are not in memory once more.
+  void copy_to(std::span<std::byte> room) const {
+    for (size_t at = 0; at < room.size(); at += piece_bytes) {
+      std::span<const std::byte> part = raw_.subspan(at, std::min(piece_bytes, room.size() - at));
+      if (file_ != nullptr) file_->expect(part);
+      std::memcpy(room.data() + at, part.data(), part.size());
+      if (file_ != nullptr) file_->release(part);
+    }
+  }
+
+  const MappedFile* file_;
+  std::span<const std::byte> raw_;
   const float* data_ = nullptr;
 };
 
@@ -205,12 +227,23 @@ program::Register Emitter::pack_factor(const Value& b, int64_t k, int64_t n, boo
   std::optional<kernels::HalfKind> half = kernels::half_kind(table(), b.constant->tensor().values<float>());
   DType dtype = !half ? DType::f32 : *half == kernels::HalfKind::f16 ? DType::f16 : DType::bf16;
   Tensor packed = packed_.tensor(dtype, {static_cast<int64_t>(kernels::packed_b_elements(table(), k, n))});
-  add_packing(*b.constant, [=, to = packed.mutable_bytes()](const float* from) {
-    if (half)
+  std::byte* to = packed.mutable_bytes();
+  if (half) {
+    add_packing(*b.constant, whole(*b.constant), [=](const float* from) {
       kernels::pack_half(table(), *half, from, row_stride, column_stride, k, n, reinterpret_cast<uint16_t*>(to));
-    else
-      kernels::pack_b(table(), from, row_stride, column_stride, k, n, reinterpret_cast<float*>(to));
-  });
+    });
+    return constant_register(std::move(packed), b.name);
+  }
+  // Columns that lie one after the other are packed some at a time: panels of them are neighbours in both forms.
+  int64_t columns = swapped ? std::max<int64_t>(piece_bytes / sizeof(float) / std::max<int64_t>(k, 1), 1) : n;
+  columns = std::max<int64_t>((columns + table().tile_columns - 1) / table().tile_columns * table().tile_columns, 1);
+  for (int64_t first = 0; first < n; first += columns) {
+    int64_t count = std::min(columns, n - first);
+    ElementRange range{.first = static_cast<size_t>(first * k), .count = static_cast<size_t>(count * k)};
+    add_packing(*b.constant, range, [=](const float* from) {
+      kernels::pack_b(table(), from, row_stride, column_stride, k, count, reinterpret_cast<float*>(to) + first * k);
+    });
+  }
   return constant_register(std::move(packed), b.name);
 }
 
@@ -251,7 +284,8 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
       key.insert(key.end(), list.begin(), list.end());
     return packed_once(weights, std::move(key), [&] {
       Tensor to = packed_.tensor(DType::f32, {static_cast<int64_t>(elements)});
-      add_packing(weights, [pack, data = to.mutable_data<float>()](const float* from) { pack(from, data); });
+      add_packing(weights, whole(weights),
+                  [pack, data = to.mutable_data<float>()](const float* from) { pack(from, data); });
       return constant_register(std::move(to), name);
     });
   };
@@ -285,11 +319,10 @@ void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Ex
   }
 }
 
-void Emitter::add_packing(const ir::Constant& weights, std::function<void(const float*)> pack) {
-  if (!Weights::is_aligned(weights))
-    packing_room_ = std::max(packing_room_, static_cast<size_t>(element_count(weights.dims)));
-  packings_.emplace_back([constant = &weights, pack = std::move(pack)](std::vector<float>& room) {
-    pack(Weights(*constant, room).data());
+void Emitter::add_packing(const ir::Constant& weights, ElementRange range, std::function<void(const float*)> pack) {
+  if (!Weights::is_aligned(weights)) packing_room_ = std::max(packing_room_, range.count);
+  packings_.emplace_back([constant = &weights, range, pack = std::move(pack)](std::vector<float>& room) {
+    pack(Weights(*constant, range, room).data());
   });
 }
 
@@ -448,7 +481,7 @@ void Emitter::emit_recurrent(const Node& node) {
   constexpr std::array<size_t, 4> places{1, 2, 3, 7};
   for (size_t i = 0; i < places.size(); ++i)
     if (const Value* given = operand(places[i])) {
-      tensors[i].emplace(*given->constant, rooms[i]);
+      tensors[i].emplace(*given->constant, whole(*given->constant), rooms[i]);
       weights[i] = tensors[i]->data();
     }
   Tensor packed =

@@ -232,6 +232,18 @@ TEST(Library, GemmsOfAllFlagsAreProducts) {
     }
 }
 
+// Over 4 MB, and of numbers that small floats do not hold: packed some columns at a time.
+TEST(Library, WeightsOfManyColumnsArePackedInPieces) {
+  std::string values;
+  for (int64_t i = 0; i < 1500 * 800; ++i)
+    values += fmt::format("{}{:.7g}", i == 0 ? "" : ", ", static_cast<double>((i * 7 + i / 800) % 19 - 9) / 171);
+  std::string text = "const @w: f32[1500, 800] = {" + values +
+                     "}\nfunc @main(%x: f32[M, 800]) -> (y: ?) { %y = gemm(%x, @w) {transB = 1} return %y }";
+  program::Program p = compiled(text);
+  EXPECT_EQ(p.registers.at(p.products.at(0).b.value).dtype, DType::f32);
+  check(text, {.runs = 3, .least_good = 2, .largest = 17});
+}
+
 TEST(Library, TransposesOfFactorsNeedNoCopy) {
   std::string text =
       "func @main(%q: f32[B, S, 2, 8], %k: f32[B, T, 2, 8]) -> (y: ?) { %a = transpose(%q) {perm = [0, 2, 1, 3]} %b = "
