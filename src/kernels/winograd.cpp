@@ -416,10 +416,11 @@ bool winograd_applies(const KernelTable& table, const ConvolutionShape& shape) {
 
 namespace {
 
-// Cycles of a core with two multiply-add units. What is read from beyond the second-level cache comes at about 4 floats
-// a cycle, very many weights at one. Little of that is hidden behind products.
+constexpr double floats_of_cycle = 4;  // from beyond the second-level cache
+
+// Cycles of a core with two multiply-add units. Very many weights come at one float a cycle. Little of the reading is
+// hidden behind products.
 double cycles(const KernelTable& table, double products, double weights, double passes) {
-  constexpr double floats_of_cycle = 4;
   constexpr double memory_weights = 4e6;
   double reading = weights / (weights > memory_weights ? 1 : floats_of_cycle) * passes;
   return products / (2 * static_cast<double>(table.lanes)) + reading;
@@ -451,7 +452,6 @@ double winograd_cycles(const KernelTable& table, const ConvolutionShape& shape, 
   if (weights_form != WinogradWeights::packed)
     return transforms + cycles(table, tiles * points * weights, static_cast<double>(form.matrices()) * weights, blocks);
   // The points are read once for every panel of weights.
-  constexpr double floats_of_cycle = 4;
   if (is_beyond_cache(form.points() * std::min(tiles_at_once, tiling.total) * shape.input_channels))
     transforms += tiles * points * channels * filters / table.tile_columns / floats_of_cycle;
   bool few = !form.strided && tiling.total <= most_few_tiles;
