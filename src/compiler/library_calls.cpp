@@ -250,6 +250,7 @@ program::Register Emitter::pack_factor(const Value& b, int64_t k, int64_t n, boo
 void Emitter::emit_product(const Node& node, const Value& stored, const std::set<const Node*>& inlined) {
   const ir::ProductForm& form = *stitcher_.form(node).product;
   program::MatrixProduct product{.m = slot(form.m), .n = slot(form.n), .k = slot(form.k), .node = node.source};
+  product.exact = options_.exact;
   product.a = factor(*node.operands[0], form.a);
   if (std::optional<Register> packed = packed_factor(*node.operands[1], form)) {
     product.packed = true;

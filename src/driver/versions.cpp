@@ -28,6 +28,8 @@ std::string name(kernels::ConvolutionVersion version) {
       return "winograd, tiles of 6x6";
     case kernels::ConvolutionVersion::winograd_of_packed:
       return "winograd, weights transformed in the call";
+    case kernels::ConvolutionVersion::strassen:
+      return "strassen";
     case kernels::ConvolutionVersion::direct:
       return "direct";
   }
@@ -36,6 +38,7 @@ std::string name(kernels::ConvolutionVersion version) {
 
 std::string name(const kernels::ProductVersion& version) {
   using Factor = kernels::ProductVersion::Factor;
+  if (version.strassen) return "strassen";
   std::string loops =
       version.one_row ? "one row" : fmt::format("tiles of at most {} × {}", table().tile_rows, table().tile_columns);
   if (version.b == Factor::in_place) return loops + ", right factor read in place";
@@ -69,7 +72,8 @@ class Reader {
                        .k = at(call.k).value_or(sample_),
                        .packed_b = call.packed ? &packed : nullptr,
                        .b_row_stride = at(call.b.row_stride).value_or(sample_),
-                       .b_column_stride = at(call.b.column_stride).value_or(sample_)};
+                       .b_column_stride = at(call.b.column_stride).value_or(sample_),
+                       .exact = call.exact};
     if (!is_constant(call.n) || !is_constant(call.k)) out.fixed = fmt::format("n = {}, k = {}", gemm.n, gemm.k);
     auto version = [&](int64_t m) {
       gemm.m = m;
@@ -97,7 +101,8 @@ class Reader {
       out.here = fmt::format("{} × {} pixels, batch = {}", shape.output[1], shape.output[2], shape.batch);
       out.chosen = version();
     }
-    if (call.exact || call.weights == program::no_register || !kernels::winograd_applies(table(), shape) ||
+    bool varies = kernels::winograd_applies(table(), shape) || shape.taps() == 1;
+    if (call.exact || call.weights == program::no_register || !varies ||
         std::ranges::all_of(call.output_dims, [&](Slot s) { return is_constant(s); })) {
       out.ranges = {{.first = 0, .last = {}, .version = version()}};
       return out;
@@ -106,6 +111,7 @@ class Reader {
     out.fixed = fmt::format("batch = {}", shape.batch);
     out.ranges = ranges_of([&](int64_t side) {
       shape.output[1] = shape.output[2] = side;
+      if (shape.taps() == 1) shape.input = shape.output;
       return version();
     });
     return out;

@@ -105,6 +105,7 @@ struct Bench {
 
 // Sections of kernels_bench that have a file of their own.
 void convolutions(const Bench& bench);
+void strassens(const Bench& bench);
 void stems(const Bench& bench);
 void depthwises(const Bench& bench);
 void groupeds(const Bench& bench);

@@ -28,6 +28,7 @@ struct Gemm {
   const float* bias = nullptr;  // [n], or null
   Finish finish;
   Epilogue epilogue;
+  bool exact = false;  // not by an algorithm whose error is larger: Strassen's
 };
 
 // How a product is cut and where b is read from; a function of the sizes, strides and threads only.

@@ -1,7 +1,7 @@
 // How near the kernels come to the roofs of one core, on the shapes of transformers and image networks.
 // Pin it to a core: taskset -c 1 kernels_bench
-// [roofs|gemm|layers|convolution|stem|depthwise|grouped|winograd|attention|recurrent|integer|half]…; without a name
-// everything is run.
+// [roofs|gemm|layers|strassen|convolution|stem|depthwise|grouped|winograd|attention|recurrent|integer|half]…; without a
+// name everything is run.
 #include <random>
 #include <string_view>
 
@@ -256,9 +256,10 @@ struct Section {
   void (*function)(const Bench&);
 };
 constexpr Section sections[] = {
-    {"roofs", roofs},          {"gemm", gemms},           {"layers", layers},    {"convolution", convolutions},
-    {"stem", stems},           {"depthwise", depthwises}, {"grouped", groupeds}, {"winograd", winograds},
-    {"attention", attentions}, {"recurrent", recurrents}, {"integer", integers}, {"half", halves}};
+    {"roofs", roofs},        {"gemm", gemms},           {"layers", layers},        {"convolution", convolutions},
+    {"strassen", strassens}, {"stem", stems},           {"depthwise", depthwises}, {"grouped", groupeds},
+    {"winograd", winograds}, {"attention", attentions}, {"recurrent", recurrents}, {"integer", integers},
+    {"half", halves}};
 
 int run(int count, char** names) {
   Isa isa = best_isa();

@@ -234,6 +234,37 @@ struct GateArguments {
 };
 enum GateKind { rnn_kind, gru_kind, gru_reset_kind, gru_candidate_kind, lstm_kind, gate_kinds };
 
+// Of a factor's quarters 11, 12, 21 and 22, each [rows, columns]: 11 + 22, 21 + 22, 11 + 12, 21 - 11 and 12 - 22, and
+// if asked for copies of 11 and 22.
+struct QuarterSumsArguments {
+  const float* quarters[4];
+  int64_t stride;
+  int64_t rows;
+  int64_t columns;
+  bool copies;
+  float* to;
+  int64_t to_stride;
+  int64_t to_matrix;  // floats from one result to the next
+};
+
+// Two panels of c, in an upper and a lower part of its rows, from Strassen's seven products (kernels/strassen.h).
+struct ProductSumsArguments {
+  const float* products;  // [7][rows][tile columns]
+  int64_t matrix;         // floats from one of them to the next
+  int64_t rows;
+  int64_t upper_rows;     // that are stored of the upper part
+  int64_t right_columns;  // that exist of the second panel
+  float* c;               // of the first upper row
+  int64_t c_stride;
+  int64_t lower;        // floats from an upper row to its lower one
+  const float* bias;    // or null
+  const float* addend;  // as c, or null
+  bool accumulate;      // add to what c holds
+  bool clamps;          // to low … high
+  float low;
+  float high;
+};
+
 struct KernelTable {
   Isa isa;
   const char* name;
@@ -247,6 +278,9 @@ struct KernelTable {
   TileFunction even_tiles[2][most_tile_rows];
   TileFunction few_even_tiles[2][most_tile_rows];
   void (*multiply_row)(const RowArguments&);
+  // Gives the sum of all magnitudes that it has read.
+  float (*sum_quarters)(const QuarterSumsArguments&);
+  void (*sum_products)(const ProductSumsArguments&);
   // to[column * to_stride + row] = from[row * from_stride + column].
   void (*transpose)(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
                     int64_t to_stride);

@@ -1,6 +1,7 @@
 #include "kernels/versions.h"
 
 #include "kernels/block.h"
+#include "kernels/strassen.h"
 #include "kernels/winograd.h"
 
 namespace selkie::kernels {
@@ -12,8 +13,31 @@ ConvolutionVersion convolution_version(const KernelTable& table, const Convoluti
   WinogradWeights form = kernels.wide_winograd ? WinogradWeights::transformed_for_six : WinogradWeights::transformed;
   if (kernels.winograd && (!kernels.direct || winograd_wins(table, shape, form)))
     return kernels.wide_winograd ? ConvolutionVersion::wide_winograd : ConvolutionVersion::winograd;
-  bool transforms = !kernels.exact && winograd_wins(table, shape, WinogradWeights::packed);
-  return transforms ? ConvolutionVersion::winograd_of_packed : ConvolutionVersion::direct;
+  if (kernels.exact) return ConvolutionVersion::direct;
+  if (winograd_wins(table, shape, WinogradWeights::packed)) return ConvolutionVersion::winograd_of_packed;
+  // The choice asks for no element.
+  static const float packed = 0;
+  bool strassen = is_product(shape) && strassen_wins(table, product_of({.shape = shape, .packed_weights = &packed}));
+  return strassen ? ConvolutionVersion::strassen : ConvolutionVersion::direct;
+}
+
+bool is_product(const ConvolutionShape& shape) {
+  return shape.taps() == 1 && shape.groups == 1 && shape.input == shape.output &&
+         shape.stride == std::array<int64_t, 3>{1, 1, 1} && shape.pad == std::array<int64_t, 3>{0, 0, 0};
+}
+
+Gemm product_of(const Convolution& convolution) {
+  return {.m = convolution.shape.output_pixels(),
+          .n = convolution.shape.output_channels,
+          .k = convolution.shape.input_channels,
+          .a = convolution.input,
+          .a_row_stride = convolution.input_pixel_stride,
+          .packed_b = convolution.packed_weights,
+          .c = convolution.output,
+          .c_row_stride = convolution.output_pixel_stride,
+          .bias = convolution.bias,
+          .finish = convolution.finish,
+          .epilogue = convolution.epilogue};
 }
 
 ProductVersion product_version(const KernelTable& table, const Gemm& gemm) {
@@ -28,7 +52,8 @@ ProductVersion product_version(const KernelTable& table, const Gemm& gemm) {
                                               .depth = gemm.k,
                                               .depth_stride = in_place ? gemm.b_row_stride : table.tile_columns,
                                               .accumulate = false,
-                                              .partial_panel = in_place && gemm.n % table.tile_columns != 0})};
+                                              .partial_panel = in_place && gemm.n % table.tile_columns != 0}),
+          .strassen = strassen_wins(table, gemm)};
 }
 
 }  // namespace selkie::kernels

@@ -7,7 +7,7 @@
 
 namespace selkie::kernels {
 
-enum class ConvolutionVersion { direct, depthwise, grouped, winograd, winograd_of_packed, wide_winograd };
+enum class ConvolutionVersion { direct, depthwise, grouped, winograd, winograd_of_packed, wide_winograd, strassen };
 // The kernels that weights are packed for: the depthwise one, that of groups, or the direct one, Winograd's or both.
 struct PackedFor {
   bool depthwise;
@@ -15,15 +15,20 @@ struct PackedFor {
   bool direct;
   bool winograd;
   bool wide_winograd;  // Winograd's are for tiles of 6x6 outputs
-  bool exact;          // Winograd's kernel may not transform those of the direct one
+  bool exact;          // by the direct kernel as it is, not by an algorithm whose error is larger
 };
 ConvolutionVersion convolution_version(const KernelTable& table, const ConvolutionShape& shape,
                                        const PackedFor& kernels);
 
+// A convolution of one tap whose pixels are the rows of a product; its weights are packed for both.
+bool is_product(const ConvolutionShape& shape);
+Gemm product_of(const Convolution& convolution);
+
 struct ProductVersion {
   enum class Factor { packed_before, packed_in_call, in_place };
   Factor b;
-  bool one_row;  // by the kernel that multiplies all panels at once, else by register tiles
+  bool one_row;   // by the kernel that multiplies all panels at once, else by register tiles
+  bool strassen;  // these of sums of quarters
 };
 ProductVersion product_version(const KernelTable& table, const Gemm& gemm);
 

@@ -55,8 +55,8 @@ void fields(auto& archive, Is<Finish> auto& finish) {
 }
 
 void fields(auto& archive, Is<MatrixProduct> auto& product) {
-  auto& [a, b, c, m, n, k, batch, packed, bias, finish, epilogue, node] = product;
-  archive(a, b, c, m, n, k, batch, packed, bias, finish, epilogue, node);
+  auto& [a, b, c, m, n, k, batch, packed, exact, bias, finish, epilogue, node] = product;
+  archive(a, b, c, m, n, k, batch, packed, exact, bias, finish, epilogue, node);
 }
 
 void fields(auto& archive, Is<Convolution> auto& convolution) {

@@ -95,6 +95,7 @@ struct MatrixProduct {
   Slot m, n, k;
   std::vector<Slot> batch;                // extents
   bool packed = false;                    // b is a constant in the library's own layout, of f32 or smaller floats
+  bool exact = false;                     // not by an algorithm whose error is larger: Strassen's
   Register bias = no_register;            // of n elements
   Finish finish = {};                     // of f32, if there is no batch
   std::optional<uint32_t> epilogue = {};  // a launch over rows and columns of c as they are finished
@@ -112,7 +113,7 @@ struct Convolution {
   Finish finish = {};  // a depthwise one adds nothing
   bool depthwise = false;
   bool grouped = false;  // by the kernel of groups
-  bool exact = false;    // not by an algorithm whose error is larger: Winograd's
+  bool exact = false;    // not by an algorithm whose error is larger: Winograd's or Strassen's
   int64_t input_channels, output_channels, groups;
   std::array<int64_t, 3> kernel, stride, dilation;
   Slot batch;

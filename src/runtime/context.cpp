@@ -616,7 +616,8 @@ class Context::Machine {
                          .c_row_stride = slots_[p.c.row_stride],
                          .bias = floats(p.bias),
                          .finish = finish(p.finish),
-                         .epilogue = {}};
+                         .epilogue = {},
+                         .exact = p.exact};
     product_.batch.clear();
     for (size_t i = 0; i < p.batch.size(); ++i)
       product_.batch.push_back({.extent = slots_[p.batch[i]],

@@ -5,15 +5,31 @@
 
 #include "kernels/depthwise.h"
 #include "kernels/grouped.h"
+#include "kernels/strassen.h"
 #include "kernels/winograd.h"
 
 namespace selkie::runtime {
 
 void Library::run_one(const kernels::Gemm& gemm) {
+  if (kernels::strassen_wins(table_, gemm)) return run_strassen(gemm);
   kernels::GemmPlan plan = kernels::plan_gemm(table_, gemm, workers_.threads());
   workers_.run(plan.tasks(), plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
     kernels::run_gemm(table_, gemm, plan, begin, end, scratch);
   });
+}
+
+void Library::run_strassen(const kernels::Gemm& gemm) {
+  kernels::StrassenPlan plan = kernels::plan_strassen(table_, gemm);
+  void* memory = shared_memory(plan.memory_bytes);
+  for (int64_t step = 0; step < plan.steps(); ++step) {
+    workers_.run(plan.sum_tasks(), 0, [&](int64_t begin, int64_t end, std::byte*) {
+      kernels::run_strassen_sums(table_, gemm, plan, step, begin, end, memory);
+    });
+    workers_.run(plan.product_tasks(table_, gemm), plan.scratch_bytes,
+                 [&](int64_t begin, int64_t end, std::byte* scratch) {
+                   kernels::run_strassen_products(table_, gemm, plan, step, begin, end, memory, scratch);
+                 });
+  }
 }
 
 void Library::run_matrices(const Product& product, int64_t begin, int64_t end, const kernels::GemmPlan& plan,
@@ -56,6 +72,7 @@ void Library::run(const kernels::Convolution& convolution, kernels::ConvolutionV
   int threads = workers_.threads();
   if (convolution.shape.output_pixels() == 0) return;
   using Version = kernels::ConvolutionVersion;
+  if (version == Version::strassen) return run_strassen(kernels::product_of(convolution));
   if (version == Version::depthwise) {
     kernels::DepthwisePlan plan = kernels::plan_depthwise(convolution, threads);
     return workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {

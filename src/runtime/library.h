@@ -36,6 +36,7 @@ class Library {
 
  private:
   void run_one(const kernels::Gemm& gemm);
+  void run_strassen(const kernels::Gemm& gemm);
   void run_matrices(const Product& product, int64_t begin, int64_t end, const kernels::GemmPlan& plan,
                     std::byte* scratch);
 

@@ -113,7 +113,7 @@ class Counter {
     using Version = kernels::ConvolutionVersion;
     if (version == Version::depthwise) return "depthwise";
     if (version == Version::grouped) return "grouped";
-    return version == Version::direct ? "convolution" : "winograd";
+    return version == Version::direct || version == Version::strassen ? "convolution" : "winograd";
   }
 
   Work convolution(const program::Convolution& c) const {

@@ -9,6 +9,7 @@
 #include "kernels/isa/recurrent.h"
 #include "kernels/isa/row.h"
 #include "kernels/isa/softmax.h"
+#include "kernels/isa/strassen.h"
 #include "kernels/isa/tile.h"
 #include "kernels/isa/transpose.h"
 #include "kernels/isa/winograd.h"
@@ -50,6 +51,8 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .even_tiles = {},
                    .few_even_tiles = {},
                    .multiply_row = multiply_row,
+                   .sum_quarters = sum_quarters,
+                   .sum_products = sum_products,
                    .transpose = transpose,
                    .depthwise = {},
                    .grouped = {},
