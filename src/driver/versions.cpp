@@ -39,6 +39,7 @@ std::string name(kernels::ConvolutionVersion version) {
 std::string name(const kernels::ProductVersion& version) {
   using Factor = kernels::ProductVersion::Factor;
   if (version.strassen) return "strassen";
+  if (version.one_column) return "one column";
   std::string loops =
       version.one_row ? "one row" : fmt::format("tiles of at most {} × {}", table().tile_rows, table().tile_columns);
   if (version.b == Factor::in_place) return loops + ", right factor read in place";
@@ -66,13 +67,19 @@ class Reader {
         .kind = "product",
         .node = call.node,
         .form = fmt::format("[{}, {}] · [{}, {}]", text(call.m), text(call.k), text(call.k), text(call.n))};
-    // The plan asks for no element, only whether b is packed.
-    static const float packed = 0;
+    // The plan asks for no element, only what there is.
+    static const float some = 0;
     kernels::Gemm gemm{.n = at(call.n).value_or(sample_),
                        .k = at(call.k).value_or(sample_),
-                       .packed_b = call.packed ? &packed : nullptr,
+                       .a_column_stride = at(call.a.column_stride).value_or(sample_),
+                       .packed_b = call.packed ? &some : nullptr,
                        .b_row_stride = at(call.b.row_stride).value_or(sample_),
                        .b_column_stride = at(call.b.column_stride).value_or(sample_),
+                       .c_row_stride = at(call.c.row_stride).value_or(sample_),
+                       .bias = call.bias == program::no_register ? nullptr : &some,
+                       .finish = {.addend = call.finish.addend == program::no_register ? nullptr : &some,
+                                  .low = call.finish.low,
+                                  .high = call.finish.high},
                        .exact = call.exact};
     if (!is_constant(call.n) || !is_constant(call.k)) out.fixed = fmt::format("n = {}, k = {}", gemm.n, gemm.k);
     auto version = [&](int64_t m) {

@@ -1,6 +1,7 @@
 // Planning, packing and running of matrix products.
 #include "kernels/gemm.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/block.h"
@@ -34,6 +35,11 @@ struct GemmScratch {
     copies = scratch.take<float>(copied ? copied_floats(table, plan.rows_of_block, gemm.k) : 0);
     if (!copied) copies = nullptr;
     int64_t columns = plan.packed_columns;
+    if (multiplies_column(gemm)) {
+      b = scratch.take<float>(round_up(gemm.k, table.lanes));
+      bytes = scratch.used();
+      return;
+    }
     if (reads_b_in_place(table, gemm)) columns = gemm.n % table.tile_columns ? table.tile_columns : 0;
     b = scratch.take<float>(columns * gemm.k);
     bytes = scratch.used();
@@ -84,11 +90,27 @@ void run_rows(const KernelTable& table, const Gemm& gemm, const GemmPlan& plan, 
   }
 }
 
+void run_column(const KernelTable& table, const Gemm& gemm, const GemmScratch& scratch, int64_t row_begin,
+                int64_t row_end) {
+  std::fill_n(scratch.b, round_up(gemm.k, table.lanes), 0.0F);
+  for (int64_t d = 0; d < gemm.k; ++d) scratch.b[d] = gemm.b[d * gemm.b_row_stride];
+  table.dot_rows({.query = scratch.b,
+                  .key = gemm.a + row_begin * gemm.a_row_stride,
+                  .key_stride = gemm.a_row_stride,
+                  .depth = gemm.k,
+                  .keys = row_end - row_begin,
+                  .scores = gemm.c + row_begin});
+  if (!gemm.epilogue.function) return;
+  int64_t ranges[] = {row_begin, row_end, 0, 1};
+  gemm.epilogue.function(gemm.epilogue.buffers, gemm.epilogue.sizes, ranges);
+}
+
 void run_task(const KernelTable& table, const Gemm& gemm, const GemmPlan& plan, const GemmScratch& scratch,
               int64_t task) {
   int64_t width = table.tile_columns;
   int64_t row_begin = task / plan.column_tasks * plan.rows_of_task;
   int64_t row_end = std::min(gemm.m, row_begin + plan.rows_of_task);
+  if (multiplies_column(gemm)) return run_column(table, gemm, scratch, row_begin, row_end);
   int64_t column_begin = task % plan.column_tasks * plan.columns_of_task;
   int64_t column_end = std::min(gemm.n, column_begin + plan.columns_of_task);
   Block block{.fetches_rows = gemm.a_column_stride == 1 && is_beyond_cache(gemm.m * gemm.k),
@@ -135,10 +157,15 @@ void pack_b(const KernelTable& table, const float* b, int64_t row_stride, int64_
                std::min<int64_t>(table.tile_columns, n - column), packed + column * k);
 }
 
+bool multiplies_column(const Gemm& gemm) {
+  return gemm.n == 1 && gemm.k > 0 && !gemm.packed_b && gemm.a_column_stride == 1 && gemm.c_row_stride == 1 &&
+         !gemm.bias && !gemm.finish.addend && !gemm.finish.clamps();
+}
+
 GemmPlan plan_gemm(const KernelTable& table, const Gemm& gemm, int threads) {
   GemmPlan plan{};
   if (gemm.m == 0 || gemm.n == 0) return plan;
-  bool packs = !gemm.packed_b && !reads_b_in_place(table, gemm);
+  bool packs = !gemm.packed_b && !reads_b_in_place(table, gemm) && !multiplies_column(gemm);
   plan.rows_of_block = rows_of_block(table, gemm.m, gemm.k);
   // A task that packs b for itself takes all rows, lest b be packed again for each task.
   Cut cut = cut_tasks({.rows = gemm.m,

@@ -49,6 +49,9 @@ size_t packed_b_elements(const KernelTable& table, int64_t k, int64_t n);
 void pack_b(const KernelTable& table, const float* b, int64_t row_stride, int64_t column_stride, int64_t k, int64_t n,
             float* packed);
 
+// Whether b is one column, whose products with the rows of a are sums along these.
+bool multiplies_column(const Gemm& gemm);
+
 GemmPlan plan_gemm(const KernelTable& table, const Gemm& gemm, int threads);
 void run_gemm(const KernelTable& table, const Gemm& gemm, const GemmPlan& plan, int64_t task_begin, int64_t task_end,
               void* scratch);

@@ -133,6 +133,22 @@ TEST(Gemm, OperandForms) {
                   random);
 }
 
+TEST(Gemm, OneColumnIsSummedAlongRows) {
+  Random random(5);
+  for (const KernelTable* table : tested_tables())
+    for (int64_t m : {1, 15, 16, 17, 100})
+      for (int64_t k : {1, 7, 8, 15, 16, 17, 33, 200})
+        for (int threads : {1, 3})
+          check(*table, {.m = m, .n = 1, .k = k, .packed = false, .bias = false, .threads = threads}, random);
+  Gemm gemm{.m = 10, .n = 1, .k = 16, .a_row_stride = 16, .b_row_stride = 1, .c_row_stride = 1};
+  EXPECT_TRUE(multiplies_column(gemm));
+  gemm.c_row_stride = 2;
+  EXPECT_FALSE(multiplies_column(gemm));
+  gemm.c_row_stride = 1;
+  gemm.finish.low = 0;
+  EXPECT_FALSE(multiplies_column(gemm));
+}
+
 // Classifiers of equal weights must give equal scores, wherever a class stands.
 TEST(Gemm, EqualColumnsGiveEqualResults) {
   for (Isa isa : usable_isas()) {

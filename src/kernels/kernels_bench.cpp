@@ -55,7 +55,36 @@ void gemm(const Bench& bench, int64_t m, int64_t n, int64_t k) {
                4.0 * static_cast<double>(m * k + k * n + m * n), seconds);
 }
 
+// One column, and the same by tiles, which a bias takes.
+void column(const Bench& bench, int64_t m, int64_t k) {
+  Aligned a(random_floats(m * k, 1));
+  Aligned b(random_floats(k, 2));
+  Aligned c(static_cast<size_t>(m));
+  float bias = 1;
+  Gemm problem{.m = m,
+               .n = 1,
+               .k = k,
+               .a = a.data(),
+               .a_row_stride = k,
+               .b = b.data(),
+               .b_row_stride = 1,
+               .c = c.data(),
+               .c_row_stride = 1};
+  Gemm by_tiles = problem;
+  by_tiles.bias = &bias;
+  GemmPlan plan = plan_gemm(bench.table, problem, 1);
+  GemmPlan plan_of_tiles = plan_gemm(bench.table, by_tiles, 1);
+  Aligned scratch(std::max(plan.scratch_bytes, plan_of_tiles.scratch_bytes) / 4);
+  auto [seconds, of_tiles] = best_of_turns(
+      1, [&](int64_t) { run_gemm(bench.table, problem, plan, 0, plan.tasks(), scratch.data()); },
+      [&](int64_t) { run_gemm(bench.table, by_tiles, plan_of_tiles, 0, plan_of_tiles.tasks(), scratch.data()); });
+  bench.report(fmt::format("{} x 1 x {}: {:.2f} of tiles", m, k, seconds / of_tiles), 2.0 * static_cast<double>(m * k),
+               4.0 * static_cast<double>(m * k + k + m), seconds);
+}
+
 void gemms(const Bench& bench) {
+  for (auto [m, k] : {std::pair<int64_t, int64_t>{512, 16}, {1, 512}, {64, 64}, {512, 512}, {4096, 3}})
+    column(bench, m, k);
   std::vector<int64_t> rows;
   for (int64_t m = 1; m <= 64; ++m) rows.push_back(m);
   rows.insert(rows.end(), {96, 128, 512});

@@ -53,7 +53,8 @@ ProductVersion product_version(const KernelTable& table, const Gemm& gemm) {
                                               .depth_stride = in_place ? gemm.b_row_stride : table.tile_columns,
                                               .accumulate = false,
                                               .partial_panel = in_place && gemm.n % table.tile_columns != 0}),
-          .strassen = strassen_wins(table, gemm)};
+          .strassen = strassen_wins(table, gemm),
+          .one_column = multiplies_column(gemm)};
 }
 
 }  // namespace selkie::kernels

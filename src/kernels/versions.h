@@ -29,6 +29,7 @@ struct ProductVersion {
   Factor b;
   bool one_row;   // by the kernel that multiplies all panels at once, else by register tiles
   bool strassen;  // these of sums of quarters
+  bool one_column;
 };
 ProductVersion product_version(const KernelTable& table, const Gemm& gemm);
 

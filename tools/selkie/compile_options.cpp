@@ -15,8 +15,9 @@ std::string cache_folder(const CompileOptions& options) {
 }  // namespace
 
 void add_program_options(CLI::App& command, CompileOptions& options) {
-  command.add_flag("--exact", options.compiler.exact,
-                   "No faster algorithm whose error is larger (Winograd's for convolutions); on cpu");
+  command.add_flag(
+      "--exact", options.compiler.exact,
+      "No faster algorithm whose error is larger (Winograd's for convolutions, Strassen's for products); on cpu");
   command.add_option("--without", options.compiler.without, "A pass that is left out ('selkie passes' lists them)")
       ->type_name("PASS")
       ->allow_extra_args(false);
