@@ -158,8 +158,9 @@ void pack_b(const KernelTable& table, const float* b, int64_t row_stride, int64_
 }
 
 bool multiplies_column(const Gemm& gemm) {
-  return gemm.n == 1 && gemm.k > 0 && !gemm.packed_b && gemm.a_column_stride == 1 && gemm.c_row_stride == 1 &&
-         !gemm.bias && !gemm.finish.addend && !gemm.finish.clamps();
+  constexpr int64_t least_depth = 16;  // of a vector; less is gathered float by float
+  return gemm.n == 1 && gemm.k >= least_depth && !gemm.packed_b && gemm.a_column_stride == 1 &&
+         gemm.c_row_stride == 1 && !gemm.bias && !gemm.finish.addend && !gemm.finish.clamps();
 }
 
 GemmPlan plan_gemm(const KernelTable& table, const Gemm& gemm, int threads) {

@@ -49,7 +49,7 @@ size_t packed_b_elements(const KernelTable& table, int64_t k, int64_t n);
 void pack_b(const KernelTable& table, const float* b, int64_t row_stride, int64_t column_stride, int64_t k, int64_t n,
             float* packed);
 
-// Whether b is one column, whose products with the rows of a are sums along these.
+// Whether b is one column that is not short, whose products with the rows of a are sums along these.
 bool multiplies_column(const Gemm& gemm);
 
 GemmPlan plan_gemm(const KernelTable& table, const Gemm& gemm, int threads);

@@ -142,6 +142,9 @@ TEST(Gemm, OneColumnIsSummedAlongRows) {
           check(*table, {.m = m, .n = 1, .k = k, .packed = false, .bias = false, .threads = threads}, random);
   Gemm gemm{.m = 10, .n = 1, .k = 16, .a_row_stride = 16, .b_row_stride = 1, .c_row_stride = 1};
   EXPECT_TRUE(multiplies_column(gemm));
+  gemm.k = 15;
+  EXPECT_FALSE(multiplies_column(gemm));
+  gemm.k = 16;
   gemm.c_row_stride = 2;
   EXPECT_FALSE(multiplies_column(gemm));
   gemm.c_row_stride = 1;
