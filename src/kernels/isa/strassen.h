@@ -1,6 +1,8 @@
 // The sums of Strassen's algorithm: of quarters of a factor before the products, and of the products after them.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/isa/vector.h"
 #include "kernels/table.h"
 
@@ -34,8 +36,12 @@ float sum_quarters(const QuarterSumsArguments& arguments) {
     int64_t from = row * q.stride;
     float* to = q.to + row * q.to_stride;
     int64_t column = 0;
-    for (; column + lanes <= q.columns; column += lanes)
+    for (; column + lanes <= q.columns; column += lanes) {
+      // Rows are too short for the processor to see where they go on.
+#pragma GCC unroll 4
+      for (const float* quarter : q.quarters) __builtin_prefetch(quarter + from + column + q.stride, 0, 3);
       sum_quarters_at(q, from + column, to + column, magnitudes, AllLanes{});
+    }
     if (column < q.columns) sum_quarters_at(q, from + column, to + column, magnitudes, FirstLanes(q.columns - column));
   }
   float total = 0;
@@ -71,9 +77,26 @@ SELKIE_INLINE void sum_products_at(const ProductSumsArguments& s, int64_t row, i
   finish_quarter(s, (m[0] - m[1]) + (m[2] + m[5]), lower + 2 * lanes, right_bias, right);
 }
 
+// Both panels of a row of c, and of what is added to it.
+SELKIE_INLINE void fetch_row(const ProductSumsArguments& s, int64_t row) {
+  constexpr int line = 16;
+  int64_t upper = row * s.c_stride;
+#pragma GCC unroll 4
+  for (int i = 0; i < 4 * lanes; i += line) {
+    __builtin_prefetch(s.c + upper + i, 1, 3);
+    __builtin_prefetch(s.c + upper + s.lower + i, 1, 3);
+    if (!s.addend) continue;
+    __builtin_prefetch(s.addend + upper + i, 0, 3);
+    __builtin_prefetch(s.addend + upper + s.lower + i, 0, 3);
+  }
+}
+
 void sum_products(const ProductSumsArguments& arguments) {
   const ProductSumsArguments s = arguments;
+  constexpr int64_t ahead = 8;
+  for (int64_t row = 0; row < std::min(ahead, s.rows); ++row) fetch_row(s, row);
   for (int64_t row = 0; row < s.rows; ++row) {
+    if (row + ahead < s.rows) fetch_row(s, row + ahead);
     for (int64_t column = 0; column < 2 * lanes; column += lanes) {
       int64_t there = s.right_columns - column;
       if (there >= lanes || there <= 0)
