@@ -91,32 +91,37 @@ def curves(run):
     return found
 
 
+def peaks(run, subject):
+    """(engine, bytes) of those that ran the model."""
+    found = [(e, (run.result(subject, e) or {}).get("peak_bytes")) for e in run.engines]
+    return [(engine, value) for engine, value in found if value]
+
+
 def memory(run):
-    """Peak memory over the size of the ONNX file's, a group of bars for each model."""
-    chosen = [s for s in run.ran() if s["group"] != "matmul" and (run.result(s, "selkie") or {}).get("peak_bytes")]
+    """Peak memory above the empty process, a group of bars for each model."""
+    chosen = [(s["title"], peaks(run, s)) for s in run.ran() if s["group"] != "matmul"]
+    chosen = [(title, found) for title, found in chosen if found]
     if not chosen:
         return {}
-    engines = [e for e in run.engines if any((run.result(s, e) or {}).get("peak_bytes") for s in chosen)]
-    bar, gap, left = 7, 8, 190
-    height_each = bar * len(engines) + gap
-    svg = Svg(900, 44 + height_each * len(chosen))
-    legend(svg, 10, 18, [(TITLES[e], COLOURS[e]) for e in engines])
-    most = max((run.result(s, e) or {}).get("peak_bytes") or 0 for s in chosen for e in engines)
-    low, width = 0.5 * MIB, 620
+    bar, gap, left, width = 6, 7, 190, 620
+    svg = Svg(900, 58 + sum(bar * len(found) + gap for _, found in chosen))
+    legend(svg, 10, 18, [(TITLES[e], COLOURS[e]) for e in run.engines])
+    low, most = MIB, max(value for _, found in chosen for _, value in found)
 
     def x_of(value):
-        return left + width * math.log(max(value, low) / low) / math.log(most / low)
+        return left + width * math.log(max(value, low) / low) / math.log(max(most / low, 2))
 
-    for tick in decades(low / MIB, most / MIB):
-        svg.line(x_of(tick * MIB), 28, x_of(tick * MIB), svg.height - 14, "grid")
-        svg.text(x_of(tick * MIB), svg.height - 3, f"{tick:g} MiB", "middle", "small")
-    for i, subject in enumerate(chosen):
-        top = 32 + i * height_each
-        svg.text(left - 6, top + height_each / 2, subject["title"][:32], "end", "small")
-        for k, engine in enumerate(engines):
-            if value := (run.result(subject, engine) or {}).get("peak_bytes"):
-                hint = f"{TITLES[engine]}: {value / MIB:.1f} MiB"
-                svg.box(left, top + k * bar, x_of(value) - left, bar - 1, COLOURS[engine], hint)
+    for tick in decades(1, most / MIB):
+        svg.line(x_of(tick * MIB), 28, x_of(tick * MIB), svg.height - 26, "grid")
+        svg.text(x_of(tick * MIB), svg.height - 15, f"{tick:g}", "middle", "small")
+    svg.text(left + width / 2, svg.height - 3, "MiB above the empty process, logarithmic", "middle", "small")
+    top = 32
+    for title, found in chosen:
+        svg.text(left - 6, top + bar * len(found) / 2 + 3, title[:32], "end", "small")
+        for k, (engine, value) in enumerate(found):
+            hint = f"{TITLES[engine]}: {value / MIB:.1f} MiB"
+            svg.box(left, top + k * bar, x_of(value) - left, bar - 1, COLOURS[engine], hint)
+        top += bar * len(found) + gap
     return {"memory": str(svg)}
 
 
@@ -125,18 +130,20 @@ def planning(run):
     chosen = [s for s in run.ran() if (s.get("plan") or {}).get("none")]
     if not chosen:
         return {}
-    left, width, row = 190, 680, 16
+    left, width, row, most = 190, 620, 16, 1.06
     svg = Svg(900, 50 + row * len(chosen))
     legend(svg, 10, 18, [(label, colour) for _, label, colour in STAGES])
     for i, subject in enumerate(chosen):
-        plan, top, x = subject["plan"], 30 + i * row, left
+        plan, top, done = subject["plan"], 30 + i * row, 0.0
         svg.text(left - 6, top + 9, subject["title"][:32], "end", "small")
-        values = [plan[key] for key, _, _ in STAGES]
+        values = [plan[key] / plan["none"] for key, _, _ in STAGES]
         parts = [*(max(0, a - b) for a, b in zip(values, values[1:])), values[-1]]
         for (_, label, colour), part in reversed(list(zip(STAGES, parts))):
-            share = part / plan["none"]
-            svg.box(x, top, share * width, row - 4, colour, f"{label}: {100 * share:.1f} %")
-            x += share * width
+            shown = min(part, max(0.0, most - done))
+            svg.box(left + done * width, top, shown * width, row - 4, colour, f"{label}: {100 * part:.1f} %")
+            done += shown
+        if sum(parts) > most:  # a pass stores more than the model's nodes make
+            svg.text(left + most * width + 4, top + 9, f"{100 * sum(parts):.0f} %", kind="small")
     for share in (0, 0.25, 0.5, 0.75, 1):
         svg.text(left + share * width, svg.height - 5, f"{100 * share:.0f} %", "middle", "small")
     return {"planning": str(svg)}

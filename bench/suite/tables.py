@@ -1,5 +1,6 @@
 """The tables of a run: one function for each kind of cost, with losses as plain as wins."""
 
+import re
 from statistics import geometric_mean
 
 from comparison.engines import TITLES
@@ -23,6 +24,11 @@ def table(columns, rows):
     return "\n".join(lines + ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows])
 
 
+def natural(id):
+    """a2 before a10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", id)]
+
+
 class Run:
     """The figures of a run, by what tables ask for."""
 
@@ -31,7 +37,9 @@ class Run:
         self.by_key = {(r["subject"], r["engine"], r["threads"]): r for r in data["results"]}
 
     def subjects(self, group=None):
-        return [s for s in self.data["subjects"] if group in (None, s["group"])]
+        """In the order of groups and ids, whatever the order of the run was."""
+        found = [s for s in self.data["subjects"] if group in (None, s["group"])]
+        return sorted(found, key=lambda s: (self.data["groups"].index(s["group"]), natural(s["id"])))
 
     def ran(self, group=None):
         return [s for s in self.subjects(group) if not s["message"]]
@@ -128,11 +136,13 @@ def losses(run):
                 own, peer = run.right(subject, "selkie", case, threads), run.best_peer(subject, case, threads)
                 if own and peer and peer[0] < own["p50_ms"]:
                     label, ratio = f"{subject['title']}, {case}", peer[0] / own["p50_ms"]
-                    found.append((ratio, label, threads, TITLES[peer[1]], number(peer[0]), number(own["p50_ms"])))
+                    least = run.case(subject, peer[1], case, threads)["least_ms"] / own["least_ms"]
+                    times = TITLES[peer[1]], number(peer[0]), number(own["p50_ms"])
+                    found.append((ratio, label, threads, *times, f"{number(ratio)} ({number(least)})"))
     if not found:
         return "None in this run."
-    rows = [[*cells, number(ratio)] for ratio, *cells in sorted(found)]
-    return table(["model, case", "threads", "peer", "peer ms", "Selkie ms", "peer ÷ Selkie"], rows)
+    shown = table(["model, case", "threads", "peer", "peer ms", "Selkie ms", "peer ÷ Selkie"], [row[1:] for row in sorted(found)])
+    return f"Ratios of medians, and in parentheses of the least times, which other work on the machine disturbs less.\n\n{shown}"
 
 
 def new_rows(run):
