@@ -1,7 +1,7 @@
 """The tables of a run: one function for each kind of cost, with losses as plain as wins."""
 
 import re
-from statistics import geometric_mean
+from statistics import geometric_mean, median
 
 from comparison.engines import TITLES
 from comparison.report import number
@@ -73,11 +73,11 @@ def cell(run, subject, engine, case, threads):
 
 def latency_rows(run, group, threads):
     for subject in run.ran(group):
-        for i, case in enumerate(subject["cases"]):
+        for case in subject["cases"]:
             own, peer = run.right(subject, "selkie", case, threads), run.best_peer(subject, case, threads)
+            if not any(case in (run.result(subject, e, threads) or {"cases": {}})["cases"] for e in run.engines):
+                continue  # not timed with so many threads
             cells = [cell(run, subject, engine, case, threads) for engine in run.engines]
-            if all(text == "·" for text in cells):
-                continue
             ratio = f"{number(peer[0] / own['p50_ms'])} ({TITLES[peer[1]]})" if own and peer else "–"
             yield [f"{subject['title']}, {case}", *cells, ratio]
 
@@ -183,14 +183,15 @@ def mib(value):
 
 
 def memory(run):
-    rows = []
+    empty = [[r["empty_bytes"] for r in run.data["results"] if r["engine"] == e and r.get("empty_bytes")] for e in run.engines]
+    rows = [["(the empty process)", "", *(mib(median(found)) if found else "·" for found in empty)]]
     for subject in run.ran():
         found = [(run.result(subject, e) or {}).get("peak_bytes") for e in run.engines]
         if any(value is not None for value in found):
             rows.append([subject["title"], mib(subject.get("onnx_bytes")), *map(mib, found)])
     return (
-        "MiB of peak resident memory above the engine's empty process (interpreter and libraries loaded, no model), over load"
-        " and all runs, at the first number of threads.\n\n"
+        "MiB of peak resident memory (RSS) above the engine's empty process, over load and all runs, at the first number of"
+        " threads. The empty process has loaded the engine's libraries, and Python except for Selkie.\n\n"
         + table(["model", "ONNX file MiB", *(TITLES[e] for e in run.engines)], rows)
     )
 

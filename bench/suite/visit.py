@@ -19,6 +19,7 @@ from .subjects import new_shapes, shape_of
 LONG = ("compile", "tract", "iree", "tvm")  # compile for long, or load few of these models
 FEW = ("selkie", "ort", "openvino", "mnn")  # run with more threads than one in a quick run, too
 LEAST_LIMIT = 4  # seconds
+LEAST_TO_COMPILE = 20  # seconds for the first run in torch.compile
 LEAST_NEW = 3  # shapes
 LEFT_OUT = "left out of quick runs"
 NO_MODULE = "not a torch module"
@@ -45,11 +46,13 @@ class Visit:
         self.cache, self.engines, self.refused = cache, {}, {}
         self.results = {}
 
-    @property
-    def limit(self):
-        """Seconds that a command may take: not much over the end of the row."""
-        left = self.settings.limit if self.end is None else self.end - time.monotonic()
-        return min(self.settings.limit, max(LEAST_LIMIT, left))
+    def limit(self, least=LEAST_LIMIT):
+        """Seconds that a command may take: until the end of the row, or a little longer, but not beyond the run's."""
+        if self.end is None:
+            return self.settings.limit
+        now = time.monotonic()
+        wanted = max(least, self.end - now)
+        return max(1.0, min(self.settings.limit, wanted, self.settings.last_end - now))
 
     def takes_part(self, name):
         """An engine that compiles for long is asked where there is time; with two threads, those that are used so."""
@@ -79,8 +82,8 @@ class Visit:
     def start_one(self, name, record):
         options, engine = (["--cache-dir", self.cache] if name == "selkie" else []), None
         try:
-            engine = Engine(name, self.path, self.threads, self.limit, options)
-            record["load_s"] = engine.load(self.limit)["seconds"]
+            engine = Engine(name, self.path, self.threads, self.limit(), options)
+            record["load_s"] = engine.load(self.limit())["seconds"]
             record["load_bytes"] = engine.memory()["resident"] - engine.empty
             record["empty_bytes"] = engine.empty
             self.engines[name] = engine
@@ -95,8 +98,8 @@ class Visit:
             cells_left = (len(cases) - i) * max(1, len(self.engines))
             # A part of it is for the first runs and the comparison of answers.
             budget = 0.6 * seconds_each(self.end, self.settings.seconds, cells_left)
-            for engine in self.engines.values():
-                engine.limit = self.limit
+            for name, engine in self.engines.items():
+                engine.limit = self.limit(LEAST_TO_COMPILE if name == "compile" and i == 0 else LEAST_LIMIT)
             for name, cell in measure(self.engines, self.refused, inputs, self.settings, budget).items():
                 self.results[name]["cases"][case] = cell.record()
                 if cell.message:

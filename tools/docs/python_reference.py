@@ -41,9 +41,10 @@ def entry(node, depth, owner=""):
     if text := docstring(node):
         parts.append(text)
     if isinstance(node, ast.ClassDef):
-        for member in node.body:
-            if isinstance(member, ast.FunctionDef) and is_public(member.name) and ast.get_docstring(member):
-                parts.append(entry(member, depth + 1, f"{node.name}."))
+        members = [m for m in node.body if isinstance(m, ast.FunctionDef) and is_public(m.name)]
+        if plain := [signature(member) for member in members if not ast.get_docstring(member)]:
+            parts.append("```python\n" + "\n".join(plain) + "\n```")
+        parts += [entry(member, depth + 1, f"{node.name}.") for member in members if ast.get_docstring(member)]
     return "\n\n".join(parts)
 
 

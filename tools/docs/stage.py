@@ -1,6 +1,7 @@
 """Assembles the pages of the documentation site in build/docs: those of docs/, and what is generated from sources: the
 references of the command line, of the Python package and of the headers, and pictures of a plan and a model."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,16 @@ def contributing():
     return (ROOT / "CONTRIBUTING.md").read_text().replace("](docs/", "](")
 
 
+def without_links_outside(page):
+    """The text of a page whose links to files outside docs/, which the site does not have, are only their texts."""
+
+    def kept(match):
+        place = (page.parent / match[2]).resolve()
+        return match[0] if place.is_relative_to(TARGET) or "://" in match[2] else match[1]
+
+    return re.sub(r"\[([^\]]*)\]\(([^)#\s]+)[^)]*\)", kept, page.read_text())
+
+
 def decisions():
     """A list of the ADRs by their titles."""
     listed = [
@@ -46,17 +57,19 @@ def c_and_cpp():
 
 def main():
     shutil.rmtree(TARGET, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", TARGET, ignore=shutil.ignore_patterns("c_api.md"))
+    shutil.copytree(ROOT / "docs", TARGET)
     (TARGET / "reference").mkdir()
     pages = {
         "contributing.md": contributing(),
         "adr/index.md": decisions(),
         "reference/cli.md": cli_reference.page(SELKIE),
         "reference/python.md": python_reference.page(ROOT / "python/selkie"),
-        "reference/c.md": c_and_cpp(),
+        "c_api.md": c_and_cpp(),
     }
     for name, text in pages.items():
         (TARGET / name).write_text(text)
+    for page in TARGET.rglob("*.md"):
+        page.write_text(without_links_outside(page))
     picture("plan.svg", "plan", str(EXAMPLE), "--dims", "B=1,S=128", "--svg")
     picture("dynamic.html", "explain", str(EXAMPLE), "--html")
 
