@@ -14,7 +14,7 @@ def options():
     )
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="a, b, c, d, matmul")
     parser.add_argument("--quick", action="store_true", help="under 10 minutes: small models where full ones are large")
-    parser.add_argument("--models", metavar="IDS", help="ids or beginnings of ids, separated by commas")
+    parser.add_argument("--models", metavar="IDS", help="ids, separated by commas; c1 is also c1_op, c1_loop, …")
     parser.add_argument("--engines", metavar="NAMES", help="selkie,ort,openvino,mnn,torch,compile,tract,iree,tvm")
     parser.add_argument("--threads", metavar="LIST", help="default: 1,2")
     parser.add_argument("--seconds", type=float, help="per engine and shape, at most; default: 1, with --quick 0.3")

@@ -168,8 +168,10 @@ def subjects(groups, quick, names=None):
         small = {id: s for id, s in small.items() if id not in QUICK_LEAVES_OUT}
     chosen = [*(small | large).values(), *micro_subjects()]
     if names:
-        chosen = [s for s in chosen if any(s.id.startswith(name) for name in names)]
+        chosen = [s for s in chosen if any(s.id == name or s.id.startswith(f"{name}_") for name in names)]
     by_group = [sorted((s for s in chosen if s.group == group), key=order) for group in groups]
+    if not any(by_group):
+        raise SystemExit("no model of these groups has such an id; bench/README.md says where ids are")
     by_turns = [subject for subject in chain(*zip_longest(*by_group)) if subject]
     return sorted(by_turns, key=lambda subject: quick and subject.broad)
 

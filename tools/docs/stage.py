@@ -14,12 +14,12 @@ import python_reference
 ROOT = Path(__file__).resolve().parents[2]
 SELKIE = ROOT / "build/release/bin/selkie"
 TARGET = ROOT / "build/docs"
-EXAMPLE = ROOT / "examples/dynamic.onnx"
+EXAMPLE = "examples/dynamic.onnx"
 
 
 def picture(name, *command):
     path = TARGET / "images" / name
-    said = subprocess.run([str(SELKIE), *command, str(path)], capture_output=True, text=True)
+    said = subprocess.run([str(SELKIE), *command, str(path)], cwd=ROOT, capture_output=True, text=True)
     if said.returncode != 0:
         sys.exit(f"{name}: {said.stderr}")
 
@@ -70,8 +70,8 @@ def main():
         (TARGET / name).write_text(text)
     for page in TARGET.rglob("*.md"):
         page.write_text(without_links_outside(page))
-    picture("plan.svg", "plan", str(EXAMPLE), "--dims", "B=1,S=128", "--svg")
-    picture("dynamic.html", "explain", str(EXAMPLE), "--html")
+    picture("plan.svg", "plan", EXAMPLE, "--dims", "B=1,S=128", "--svg")
+    picture("dynamic.html", "explain", EXAMPLE, "--html")
 
 
 if __name__ == "__main__":
