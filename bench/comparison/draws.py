@@ -15,7 +15,7 @@ SIZES = {
     "a2.P": (1, 16, 1), "a3.T": (50, 160, 1), "conformer.T": (50, 200, 1), 
     "a5.H": (64, 160, 32), "a5.W": (64, 160, 32),
     "b1.H": (64, 256, 64), "b1.W": (64, 256, 64), "b3.H": (64, 256, 64),
-    "b3.W": (64, 256, 64), "c10.N": (1, 14, 1), "bert_base.B": (1, 2, 1),
+    "b3.W": (64, 256, 64), "b4.H": (64, 256, 64), "b4.W": (64, 256, 64), "c10.N": (1, 14, 1), "bert_base.B": (1, 2, 1),
     "yolox_s.H": (64, 224, 32), "yolox_s.W": (64, 224, 32),
     "resnet50.H": (48, 224, 1), "resnet50.W": (48, 224, 1),
     "mobilenet_v2.H": (48, 224, 1), "mobilenet_v2.W": (48, 224, 1),
@@ -61,7 +61,7 @@ class Draws:
         graph = onnx.load(path, load_external_data=False).graph
         self.inputs = {v.name: v.type.tensor_type.shape.dim for v in graph.input if v.name in self.examples[0]}
 
-    def size(self, dim, name, axis, sizes):
+    def size(self, dim, name, axis, sizes, pick):
         """Of one dim; the first one of a name decides."""
         if dim.HasField("dim_value"):
             return dim.dim_value
@@ -69,7 +69,7 @@ class Draws:
         if symbol not in sizes:
             found = range_of(self.id, symbol)
             kept = self.examples[0][name].shape[axis]
-            sizes[symbol] = int(self.random.choice(range(found[0], found[1] + 1, found[2]))) if found else kept
+            sizes[symbol] = int(pick(range(found[0], found[1] + 1, found[2]))) if found else kept
         return sizes[symbol]
 
     def elements(self, name, shape):
@@ -81,9 +81,16 @@ class Draws:
 
     def draw(self):
         """(inputs, sizes by name)."""
+        return self.picked(self.random.choice)
+
+    def at(self, share):
+        """The same with every size at this share of its range, from 0 to 1."""
+        return self.picked(lambda sizes: sizes[round(share * (len(sizes) - 1))])
+
+    def picked(self, pick):
         sizes = {}
         shapes = {
-            name: tuple(self.size(dim, name, axis, sizes) for axis, dim in enumerate(dims))
+            name: tuple(self.size(dim, name, axis, sizes, pick) for axis, dim in enumerate(dims))
             for name, dims in self.inputs.items()
         }
         drawn = {name: self.elements(name, shape) for name, shape in shapes.items()}

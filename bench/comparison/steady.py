@@ -4,10 +4,8 @@ import math
 from statistics import geometric_mean, median
 
 from .cases import CASES, TOLERANCE
-from .engines import Engine, Failed, error_of, selkie_accepts
+from .engines import ENGINES, TITLES, Engine, Failed, error_of, selkie_accepts
 from .report import number, progress
-
-TITLES = {"selkie": "Selkie", "ort": "ORT", "openvino": "OV", "mnn": "MNN", "torch": "torch"}
 
 
 def started(model, path, names, settings, threads):
@@ -32,6 +30,7 @@ class Cell:
 
     def __init__(self, message=None):
         self.times, self.error, self.message = [], None, message
+        self.first = None  # seconds of the first run at this shape
         self.guess = 0.0  # seconds of a run, from the warm-up
 
     @property
@@ -42,7 +41,8 @@ class Cell:
         known = self.error is not None and math.isfinite(self.error)
         return {
             "p50_ms": 1000 * self.p50 if self.times else None, "least_ms": 1000 * min(self.times) if self.times else None,
-            "runs": len(self.times), "error": self.error if known else None, "right": self.right, "message": self.message,
+            "first_ms": None if self.first is None else 1000 * self.first, "runs": len(self.times),
+            "error": self.error if known else None, "right": self.right, "message": self.message,
         }  # fmt: skip
 
     @property
@@ -53,11 +53,12 @@ class Cell:
 def warm_up(engines, cells, inputs):
     """A few runs of each engine, and how far its answer is from onnxruntime's, or that of the first peer there is."""
     expected = None
-    for name in sorted(engines, key=("ort", "openvino", "mnn", "torch", "selkie").index):
+    by_trust = [name for name in ENGINES if name != "selkie"] + ["selkie"]
+    for name in sorted(engines, key=by_trust.index):
         try:
             engine = engines[name]
             engine.set_inputs(inputs)
-            first = engine.run()[0]
+            first = cells[name].first = engine.run()[0]
             outputs = engine.outputs()
             expected = expected or outputs
             cells[name].error = error_of(outputs, expected)

@@ -1,4 +1,4 @@
-"""A peer in its own process: worker.py ENGINE MODEL THREADS takes the commands of `selkie bench --worker`."""
+"""A peer in its own process: `python -m comparison.worker ENGINE MODEL THREADS` takes the commands of `selkie bench --worker`."""
 
 import importlib.metadata
 import json
@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 
 import numpy as np
+
+from .compilers import COMPILERS
 
 
 class OnnxRuntime:
@@ -24,6 +26,7 @@ class OnnxRuntime:
         self.session = self.module.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
     def bind(self, inputs):
+        self.inputs, self.results = inputs, None
         self.binding = self.session.io_binding()
         for name, value in inputs.items():
             self.binding.bind_cpu_input(name, value)
@@ -31,10 +34,16 @@ class OnnxRuntime:
             self.binding.bind_output(output.name, "cpu")
 
     def run(self):
-        self.session.run_with_iobinding(self.binding)
+        if self.results is None:
+            try:
+                self.session.run_with_iobinding(self.binding)
+                return
+            except RuntimeError:  # bound outputs must have the rank that the file declares, also where that is wrong
+                pass
+        self.results = self.session.run(None, self.inputs)
 
     def outputs(self):
-        return self.binding.copy_outputs_to_cpu()
+        return self.binding.copy_outputs_to_cpu() if self.results is None else self.results
 
 
 class OpenVino:
@@ -142,7 +151,16 @@ class Torch:
         return [value.numpy() for value in (self.result if isinstance(self.result, tuple) else (self.result,))]
 
 
-PEERS = {"ort": OnnxRuntime, "openvino": OpenVino, "mnn": Mnn, "torch": Torch}
+class TorchCompile(Torch):
+    """The same module through torch.compile, for dynamic shapes; it compiles in the first run, and in later ones if it
+    finds that it has to."""
+
+    def load(self, path, threads):
+        super().load(path, threads)
+        self.call = self.module.compile(self.call, dynamic=True)
+
+
+PEERS = {"ort": OnnxRuntime, "openvino": OpenVino, "mnn": Mnn, "torch": Torch, "compile": TorchCompile, **COMPILERS}
 
 
 class Worker:

@@ -33,6 +33,8 @@ def ensure(model, folder: Path) -> Path:
     changed = max(source.stat().st_mtime for source in Path(__file__).parent.glob("*.py"))
     if not path.exists() or path.stat().st_mtime < changed:
         folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob(f"{model.id}.*"):  # not written over: others may read or link them
+            old.unlink()
         model.write(path)
     return path
 

@@ -71,9 +71,8 @@ def load_module(path):
 
 
 def save(path, net, cases, axes, outputs=("out",), script=True):
-    """Everything that `write` leaves. The module goes first: the export replaces parts of it by traced ones."""
+    """Everything that `write` leaves."""
     save_cases(path, cases)
-    torch.save(net, module_file(path))
     export(path, lambda: net, [case.inputs for case in cases.values()][:2], axes, outputs, script)
 
 

@@ -54,9 +54,10 @@ def export(path, make, examples, axes, outputs=("out",), script=False):
     """Seeds, makes the module and exports it with the given names of dynamic input axes, tracing the first example.
 
     `script` compiles the module instead, which keeps its control flow; `trace_parts()` of a module replaces those of its parts
-    that are to be traced nevertheless."""
+    that are to be traced nevertheless. The module itself is kept beside the file (`<stem>.pt`), to be run by torch."""
     torch.manual_seed(0)
     module = make().eval()
+    torch.save(module, path.with_suffix(".pt"))
     args = tuple(torch.from_numpy(v) for v in examples[0].values())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
