@@ -20,6 +20,7 @@ ALLOWED = {
     "codegen": {"base", "sym", "ir", "kir", "ops", "analysis", "plan", "program"},
     "driver": {"base", "sym", "ir", "kir", "kernels", "ops", "analysis", "passes", "interp", "codegen", "compiler",
                "program", "runtime"},
+    "api": {"base", "sym", "ir", "ops", "onnx", "analysis", "interp", "driver", "program", "runtime"},
     "compiler": {"base", "sym", "ir", "kir", "kernels", "ops", "analysis", "passes", "plan", "codegen", "program"},
 }
 
