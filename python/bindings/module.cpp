@@ -99,17 +99,17 @@ NB_MODULE(_core, m) {
   init_arrays();
   m.attr("__version__") = SELKIE_VERSION;
   m.def("forget_contexts", &Contexts::begin_child);
-  m.def("is_artifact", [](const std::string& path) { return program::is_artifact(path); });
+  m.def("is_artifact", [](const std::string& path) { return program::is_artifact(path); }, nb::arg("path"));
   m.def("header", &header, nb::arg("path"), nb::arg("bytes").none());
   nb::class_<Model>(m, "Model", nb::type_slots(model_slots))
       .def("__init__", &make_model, nb::arg("path"), nb::arg("bytes").none(), nb::arg("facts"), nb::arg("options"))
       .def("_run", &Model::run_named, nb::arg("feeds"), nb::arg("names").none())
-      .def("_profile", &Model::profile)
-      .def("_save", &Model::save)
-      .def("_ports", &Model::ports)
+      .def("_profile", &Model::profile, nb::arg("inputs"), nb::arg("named"), nb::arg("runs"))
+      .def("_save", &Model::save, nb::arg("path"))
+      .def("_ports", &Model::ports, nb::arg("outputs"))
       .def("_counts", &counts)
-      .def("_explain", &explain)
-      .def("_explain_node", &explain_node)
-      .def("_explain_page", &explain_page)
-      .def("_plan", &plan);
+      .def("_explain", &explain, nb::arg("sizes"))
+      .def("_explain_node", &explain_node, nb::arg("node"))
+      .def("_explain_page", &explain_page, nb::arg("title"))
+      .def("_plan", &plan, nb::arg("sizes"), nb::arg("title"));
 }
