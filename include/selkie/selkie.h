@@ -4,19 +4,19 @@
  *
  * What holds for every function:
  *
- * - **Status.** What can fail returns a `selkie_status` and leaves its results NULL or 0 if it is not `SELKIE_OK`. The
- * text is in `selkie_last_error`. No C++ exception leaves the library.
+ * - **Status.** What can fail returns a `selkie_status`, and leaves its results NULL or 0 if that is not `SELKIE_OK`.
+ *   The text is in `selkie_last_error`. No C++ exception leaves the library.
  * - **Ownership.** What a function hands out through a pointer to a pointer belongs to the caller, who ends it with the
  *   `_free` function of its type. Freeing NULL does nothing. What is returned as `const` belongs to the object it was
  *   asked of and lives as long.
  * - **Arguments.** NULL where an object is needed, and an object of another type, is `SELKIE_INVALID_ARGUMENT`. Strings
  *   are UTF-8 and end with a zero; they are copied.
  * - **Threads.** A model may be used by any number of threads at a time. A context serves one run at a time. A value
- * may be read by several threads, as long as none frees or writes it. Nothing survives a fork but the process that made
- * it.
+ *   may be read by several threads, as long as none frees or writes it. After a fork the child makes its own contexts:
+ *   it must neither use nor free those of its parent.
  * - **Versions.** Structs begin with their size, which the caller sets; all other fields at zero mean the default. A
- * program that was compiled with an older header has smaller structs, and goes on working with a newer library of the
- * same `SELKIE_ABI_VERSION`; one with a newer header works as long as it leaves what is new at zero.
+ *   program that was compiled with an older header has smaller structs, and goes on working with a newer library of
+ *   the same `SELKIE_ABI_VERSION`; one with a newer header works as long as it leaves what is new at zero.
  * - **Bugs.** Where Selkie finds a bug of its own it ends the process with a message and exit code 70.
  */
 #ifndef SELKIE_SELKIE_H
@@ -150,7 +150,10 @@ typedef struct selkie_options {
   void* log_data;
 } selkie_options;
 
-/** Compiles a file once, for all shapes: ONNX, or text IR if the name ends in ".sk". `options` may be NULL. */
+/**
+ * Compiles a file once, for all shapes: ONNX, or text IR if the name ends in ".sk"; loads it if it is compiled already.
+ * `options` may be NULL.
+ */
 SELKIE_API selkie_status selkie_compile_file(const char* path, const selkie_options* options, selkie_model** model);
 /** The same of an ONNX model in memory, which need not outlive the call. */
 SELKIE_API selkie_status selkie_compile_bytes(const void* bytes, size_t count, const selkie_options* options,
