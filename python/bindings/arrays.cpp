@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include "api/overlap.h"
 #include "failures.h"
 
 namespace nb = nanobind;
@@ -52,11 +53,6 @@ constexpr NumpyType numpy_types[] = {
 };
 
 const NumpyType& numpy_type(DType dtype) { return numpy_types[static_cast<size_t>(dtype) - 1]; }
-
-template <class... Args>
-[[noreturn]] void fail_input(fmt::format_string<Args...> format, Args&&... args) {
-  throw Failure(Phase::input, fmt::format(format, std::forward<Args>(args)...));
-}
 
 // Python's error becomes a failure of the input, so that all that is wrong with inputs is of one class.
 [[noreturn]] void fail_as_python(const std::string& name) {
@@ -277,18 +273,6 @@ PyArray_Descr* new_descr(DType dtype) {
   return reinterpret_cast<PyArray_Descr*>(numpy_dtype(dtype).release().ptr());
 }
 
-bool contains(const Tensor& tensor, const std::byte* at) {
-  return at >= tensor.bytes() && at < tensor.bytes() + tensor.byte_size();
-}
-
-bool contains(const HostValue& value, const std::byte* at) {
-  if (value.is_tensor()) return value.tensor().dtype() != DType::str && contains(value.tensor(), at);
-  if (value.is_sequence())
-    return std::ranges::any_of(value.sequence(), [&](const HostValue& item) { return contains(item, at); });
-  if (value.is_optional()) return value.optional().value && contains(*value.optional().value, at);
-  return value.is_map() && (contains(value.map().keys, at) || contains(value.map().values, at));
-}
-
 void let_go(PyObject* capsule) { delete static_cast<Tensor*>(PyCapsule_GetPointer(capsule, nullptr)); }
 
 nb::object array_of(const Tensor& tensor, bool copies) {
@@ -352,8 +336,7 @@ nb::object to_python(const HostValue& value, std::span<const HostValue> inputs, 
   if (value.is_tensor()) {
     const Tensor& tensor = value.tensor();
     const std::byte* at = tensor.bytes();
-    bool copies = tensor.byte_size() == 0 || foreign.holds(at) ||
-                  std::ranges::any_of(inputs, [&](const HostValue& input) { return contains(input, at); }) ||
+    bool copies = tensor.byte_size() == 0 || foreign.holds(at) || api::contains(inputs, at) ||
                   std::ranges::find(handed_out, at) != handed_out.end();
     handed_out.push_back(at);
     return array_of(tensor, copies);

@@ -6,21 +6,12 @@
 
 #include "driver/artifact.h"
 #include "failures.h"
-#include "interp/bind.h"
 #include "kernels/roofs.h"
-#include "program/file.h"
 
 namespace nb = nanobind;
 
 namespace selkie::python {
 namespace {
-
-driver::Built build(const Source& source, std::string_view bytes) {
-  if (source.path.empty() || !program::is_artifact(source.path))
-    return driver::build(import_model(source, bytes), source.options);
-  if (!source.facts.empty()) fail("'{}' is compiled: dims come too late", source.path);
-  return driver::load(source.path, source.options.host);
-}
 
 nb::object interned(const std::string& text) {
   nb::str made(text.c_str(), text.size());
@@ -29,37 +20,30 @@ nb::object interned(const std::string& text) {
   return nb::steal(object);
 }
 
-template <class... Args>
-[[noreturn]] void fail_input(fmt::format_string<Args...> format, Args&&... args) {
-  throw Failure(Phase::input, fmt::format(format, std::forward<Args>(args)...));
-}
-
 std::string text_of(PyObject* object) { return nb::str(nb::borrow(object)).c_str(); }
 
 }  // namespace
 
-Model::Model(Source source, int threads, size_t contexts, bool keeps_source) : source_(std::move(source)) {
-  std::string_view bytes = source_.view();
+Model::Model(api::Source source, nb::object bytes, int threads, size_t contexts, bool keeps_source)
+    : source_(std::move(source)), bytes_(std::move(bytes)) {
+  if (!bytes_.is_none())
+    source_.bytes = {PyBytes_AS_STRING(bytes_.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes_.ptr()))};
   {
     nb::gil_scoped_release unlocked;
-    built_ = in_phase(Phase::model, [&] { return build(source_, bytes); });
+    built_ = in_phase(Phase::model, [&] { return api::build(source_); });
     foreign_ = std::make_unique<Foreign>(built_.executable->program.constants);
     contexts_ = std::make_unique<Contexts>(built_.executable, threads, contexts);
+    declared_ = std::make_unique<api::DeclaredInputs>(built_.declared);
   }
   const ir::Function& main = built_.declared->main();
-  for (const auto& parameter : main.body.parameters) {
-    const ir::Type& type = parameter->type;
-    has_structures_ = has_structures_ || !type.is_tensor();
-    for (size_t axis = 0; type.dims && axis < type.dims->size(); ++axis)
-      if (sym::Expr dim = (*type.dims)[axis]; dim.is_symbol())
-        places_.push_back({.symbol = std::string(dim.symbol_name()), .input = inputs_.size(), .axis = axis});
-    inputs_.push_back({.name = parameter->name, .type = type, .key = interned(parameter->name)});
-  }
+  for (const auto& parameter : main.body.parameters)
+    inputs_.push_back({.name = parameter->name, .type = parameter->type, .key = interned(parameter->name)});
   for (size_t i = 0; i < main.result_names.size(); ++i)
     outputs_.push_back(
         {.name = main.result_names[i], .type = main.result_types[i], .key = interned(main.result_names[i])});
-  has_facts_ = !main.facts.to_strings().empty();
-  if (!keeps_source) source_.bytes = nb::none();
+  if (keeps_source) return;
+  source_.bytes = {};
+  bytes_ = nb::none();
 }
 
 size_t Model::find_input(PyObject* name) const {
@@ -120,38 +104,10 @@ std::vector<HostValue> Model::bind(PyObject* arguments, PyObject* keywords, PyOb
   return values;
 }
 
-bool Model::satisfies_facts(std::span<const HostValue> inputs) const {
-  size_t checked = 0;
-  auto size_of = [&](std::string_view symbol) -> std::optional<int64_t> {
-    for (const Place& place : places_) {
-      if (place.symbol != symbol || !inputs[place.input].is_tensor()) continue;
-      const Dims& dims = inputs[place.input].tensor().dims();
-      if (place.axis < dims.size()) return dims[place.axis];
-    }
-    return std::nullopt;
-  };
-  return !built_.declared->main().facts.violated(size_of, checked);
-}
-
-// With the text that the command line has.
-void Model::check_inputs(std::span<const HostValue> inputs) {
-  std::lock_guard lock(checking_);
-  in_phase(Phase::input, [&] { interp::bind_inputs(built_.declared->main(), inputs); });
-}
-
-// The program itself holds dtypes, ranks and dims against what is declared; facts it relies on. Only if something does
-// not fit are the inputs looked at one by one, for the message.
 std::vector<HostValue> Model::run(std::span<const HostValue> inputs) {
-  if (has_structures_ || (has_facts_ && !satisfies_facts(inputs))) check_inputs(inputs);
-  try {
-    Contexts::Lease context(*contexts_);
-    return context->run(inputs);
-  } catch (const LimitError&) {
-    throw;
-  } catch (const Error& error) {
-    check_inputs(inputs);
-    throw Failure(Phase::run, error.what());
-  }
+  declared_->check_before_run(inputs);
+  Contexts::Lease context(*contexts_);
+  return api::run(*context, *declared_, inputs);
 }
 
 nb::object Model::call(PyObject* arguments, PyObject* keywords) {

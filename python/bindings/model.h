@@ -4,20 +4,20 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "api/checked_run.h"
+#include "api/source.h"
 #include "arrays.h"
 #include "contexts.h"
-#include "source.h"
 
 namespace selkie::python {
 
 class Model {
  public:
   // Imports and compiles, or loads. `keeps_source`: bytes are held for reports.
-  Model(Source source, int threads, size_t contexts, bool keeps_source);
+  Model(api::Source source, nanobind::object bytes, int threads, size_t contexts, bool keeps_source);
 
   // model(x, y), model({"a": x, "b": y}), model(a=x, b=y), each also with out=. One output is returned as it is,
   // several as a tuple.
@@ -29,7 +29,7 @@ class Model {
   void save(const std::string& path);
 
   const driver::Built& built() const { return built_; }
-  const Source& source() const { return source_; }
+  const api::Source& source() const { return source_; }
   // (name, type's text, kind, dtype's name, dims or None) of each.
   nanobind::list ports(bool outputs) const;
 
@@ -39,30 +39,19 @@ class Model {
     ir::Type type;
     nanobind::object key;  // the name, interned
   };
-  // A symbol of the inputs' dims, and a place that says what it is.
-  struct Place {
-    std::string symbol;
-    size_t input;
-    size_t axis;
-  };
-
   std::vector<HostValue> bind(PyObject* arguments, PyObject* keywords, PyObject* ignored, Kept& kept);
   void bind_names(PyObject* feeds, std::vector<PyObject*>& given, PyObject* ignored) const;
   size_t find_input(PyObject* name) const;
   std::vector<HostValue> run(std::span<const HostValue> inputs);
-  void check_inputs(std::span<const HostValue> inputs);
-  bool satisfies_facts(std::span<const HostValue> inputs) const;
   nanobind::object write_outputs(const std::vector<HostValue>& outputs, PyObject* out) const;
 
-  Source source_;
+  api::Source source_;
+  nanobind::object bytes_;  // that the source points into
   driver::Built built_;
   std::vector<Port> inputs_, outputs_;
-  std::vector<Place> places_;
-  bool has_facts_ = false;
-  bool has_structures_ = false;  // among the inputs, which only `check_inputs` looks into
   std::unique_ptr<Foreign> foreign_;
   std::unique_ptr<Contexts> contexts_;
-  std::mutex checking_;  // symbols of the declared types are not made by two threads at a time
+  std::unique_ptr<api::DeclaredInputs> declared_;
 };
 
 }  // namespace selkie::python

@@ -4,12 +4,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "api/reports.h"
 #include "driver/cache.h"
 #include "failures.h"
 #include "header.h"
 #include "model.h"
 #include "program/file.h"
-#include "reports.h"
 
 namespace nb = nanobind;
 
@@ -49,9 +49,34 @@ driver::Options options_of(const nb::dict& given) {
 
 void make_model(Model* self, const std::string& path, const nb::object& bytes, const std::vector<std::string>& facts,
                 const nb::dict& options) {
-  Source source{.path = path, .bytes = bytes, .facts = facts, .options = options_of(options)};
-  new (self) Model(std::move(source), nb::cast<int>(options["threads"]), nb::cast<size_t>(options["contexts"]),
+  api::Source source{.path = path, .facts = facts, .options = options_of(options)};
+  new (self) Model(std::move(source), bytes, nb::cast<int>(options["threads"]), nb::cast<size_t>(options["contexts"]),
                    nb::cast<bool>(options["keep_source"]));
+}
+
+// Reports are made without the interpreter's lock.
+template <class Report>
+auto without_lock(Report report) {
+  nb::gil_scoped_release unlocked;
+  return report();
+}
+
+nb::tuple explain(const Model& model, const driver::Sizes& sizes) {
+  api::Explanation made = without_lock([&] { return api::explain(model.source(), sizes); });
+  return nb::make_tuple(made.text, made.json);
+}
+
+std::string explain_node(const Model& model, const std::string& node) {
+  return without_lock([&] { return api::explain_node(model.source(), node); });
+}
+
+std::string explain_page(const Model& model, const std::string& title) {
+  return without_lock([&] { return api::explain_page(model.source(), title); });
+}
+
+nb::tuple plan(const Model& model, const driver::Sizes& sizes, const std::string& title) {
+  api::Plan made = without_lock([&] { return api::plan(model.source(), sizes, title); });
+  return nb::make_tuple(made.text, made.json, made.svg);
 }
 
 nb::dict counts(const Model& model) {
@@ -74,21 +99,17 @@ NB_MODULE(_core, m) {
   init_arrays();
   m.attr("__version__") = SELKIE_VERSION;
   m.def("forget_contexts", &Contexts::begin_child);
-  m.def("is_artifact", [](const std::string& path) { return program::is_artifact(path); });
+  m.def("is_artifact", [](const std::string& path) { return program::is_artifact(path); }, nb::arg("path"));
   m.def("header", &header, nb::arg("path"), nb::arg("bytes").none());
   nb::class_<Model>(m, "Model", nb::type_slots(model_slots))
       .def("__init__", &make_model, nb::arg("path"), nb::arg("bytes").none(), nb::arg("facts"), nb::arg("options"))
       .def("_run", &Model::run_named, nb::arg("feeds"), nb::arg("names").none())
-      .def("_profile", &Model::profile)
-      .def("_save", &Model::save)
-      .def("_ports", &Model::ports)
+      .def("_profile", &Model::profile, nb::arg("inputs"), nb::arg("named"), nb::arg("runs"))
+      .def("_save", &Model::save, nb::arg("path"))
+      .def("_ports", &Model::ports, nb::arg("outputs"))
       .def("_counts", &counts)
-      .def("_explain", [](const Model& model, const driver::Sizes& sizes) { return explain(model.source(), sizes); })
-      .def("_explain_node",
-           [](const Model& model, const std::string& node) { return explain_node(model.source(), node); })
-      .def("_explain_page",
-           [](const Model& model, const std::string& title) { return explain_page(model.source(), title); })
-      .def("_plan", [](const Model& model, const driver::Sizes& sizes, const std::string& title) {
-        return plan(model.source(), sizes, title);
-      });
+      .def("_explain", &explain, nb::arg("sizes"))
+      .def("_explain_node", &explain_node, nb::arg("node"))
+      .def("_explain_page", &explain_page, nb::arg("title"))
+      .def("_plan", &plan, nb::arg("sizes"), nb::arg("title"));
 }

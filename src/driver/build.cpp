@@ -57,10 +57,19 @@ void give_back_memory() {
 #endif
 }
 
-}  // namespace
+// What the analysis knows of the results is true, and says more than what the model declares.
+std::unique_ptr<ir::Module> declaration(const ir::Module& module, const analysis::Rdp& rdp) {
+  constexpr size_t longest = 200;  // of a type that still says something to people
+  std::vector<ir::Type> results = module.main().result_types;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ir::Type& known = rdp.known(*module.main().body.yields[i]).type;
+    if (known.is_tensor() && known.dims && to_string(known).size() <= longest) results[i] = known;
+  }
+  return ir::parse(signature(module, std::move(results)), ops::op_set(), "the inputs");
+}
 
-compiler::Compiled compile(ir::Module& module, const compiler::Options& options) {
-  std::vector<compiler::EntryCheck> checks = compiler::entry_checks(analysis::Rdp(module));
+compiler::Compiled compile_checked(ir::Module& module, std::vector<compiler::EntryCheck> checks,
+                                   const compiler::Options& options) {
   for (const std::string& name : options.without)
     if (passes::find_pass(name) == nullptr) fail("there is no pass '{}'; 'selkie passes' lists them", name);
   for (std::string_view name : pipeline)
@@ -68,6 +77,12 @@ compiler::Compiled compile(ir::Module& module, const compiler::Options& options)
       passes::run_pass(*passes::find_pass(name), module);
   analysis::Rdp rdp(module);
   return compiler::compile(module, rdp, std::move(checks), options);
+}
+
+}  // namespace
+
+compiler::Compiled compile(ir::Module& module, const compiler::Options& options) {
+  return compile_checked(module, compiler::entry_checks(analysis::Rdp(module)), options);
 }
 
 Code make_code(const std::vector<kir::Kernel>& kernels, const Options& options) {
@@ -106,10 +121,16 @@ size_t count_kernels(const program::Program& program) {
 
 Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   auto executable = std::make_shared<runtime::Executable>();
-  Built built{.executable = executable, .declared = ir::parse(signature(*module), ops::op_set(), "the inputs")};
+  Built built{.executable = executable};
+  std::vector<compiler::EntryCheck> checks;
+  {
+    analysis::Rdp rdp(*module);
+    built.declared = declaration(*module, rdp);
+    checks = compiler::entry_checks(rdp);
+  }
   compiler::Options how = options.compiler;
   how.threads = options.threads;
-  compiler::Compiled compiled = compile(*module, how);
+  compiler::Compiled compiled = compile_checked(*module, std::move(checks), how);
   built.nodes = compiled.nodes;
   built.kernels = count_kernels(compiled.program);
   built.host_calls = compiled.program.host_calls.size();

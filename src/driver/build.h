@@ -22,8 +22,9 @@ struct Options {
 
 struct Built {
   std::shared_ptr<const runtime::Executable> executable;
-  std::shared_ptr<const ir::Module> declared;  // @main as the model declares it, without its body
-  size_t nodes = 0;                            // of @main before fusion
+  std::shared_ptr<const ir::Module>
+      declared;      // @main as the model declares it, without its body; results as the analysis knows them
+  size_t nodes = 0;  // of @main before fusion
   size_t kernels = 0;
   size_t host_calls = 0;
   program::Image image = {};  // empty if kernels are interpreted

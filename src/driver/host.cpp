@@ -169,11 +169,13 @@ std::vector<runtime::HostFunction> host_functions(const std::shared_ptr<const ir
   return functions;
 }
 
-std::string signature(const ir::Module& module) {
+std::string signature(const ir::Module& module) { return signature(module, module.main().result_types); }
+
+std::string signature(const ir::Module& module, std::vector<ir::Type> results) {
   const ir::Function& main = module.main();
   ir::Function declared(const_cast<ir::Module&>(module).symbols());
   declared.name = main.name;
-  declared.result_types = main.result_types;
+  declared.result_types = std::move(results);
   declared.result_names = main.result_names;
   declared.facts = main.facts;
   for (const auto& parameter : main.body.parameters) declared.body.add_parameter(parameter->name, parameter->type);

@@ -19,6 +19,8 @@ std::vector<runtime::HostFunction> host_functions(const std::shared_ptr<const ir
 
 // @main of a module as its users see it: parameters, results and what is required of them, without a body.
 std::string signature(const ir::Module& module);
+// The same with other types of results.
+std::string signature(const ir::Module& module, std::vector<ir::Type> results);
 
 // Writes to `artifact` the part of a module that some nodes of its @main need to run: these nodes, the functions of the
 // module, and the constants that both use. Values that other nodes make become parameters.

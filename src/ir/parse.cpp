@@ -1,6 +1,10 @@
 #include "ir/parse.h"
 
+#include <fstream>
+#include <sstream>
+
 #include "ir/text_reader.h"
+#include "ir/verify.h"
 
 namespace selkie::ir {
 namespace {
@@ -316,6 +320,16 @@ class Parser {
 std::unique_ptr<Module> parse(std::string_view text, const OpSet& ops, const std::string& file,
                               std::unique_ptr<Module> into) {
   return Parser(text, ops, file, std::move(into)).run();
+}
+
+std::unique_ptr<Module> parse_file(const std::string& path, const OpSet& ops) {
+  std::ifstream in(path);
+  if (!in) fail("cannot open '{}'", path);
+  std::stringstream text;
+  text << in.rdbuf();
+  std::unique_ptr<Module> module = parse(text.str(), ops, path);
+  verify(*module);
+  return module;
 }
 
 }  // namespace selkie::ir

@@ -15,4 +15,7 @@ namespace selkie::ir {
 std::unique_ptr<Module> parse(std::string_view text, const OpSet& ops, const std::string& file = "text",
                               std::unique_ptr<Module> into = nullptr);
 
+// The module of a file (.sk), verified.
+std::unique_ptr<Module> parse_file(const std::string& path, const OpSet& ops);
+
 }  // namespace selkie::ir

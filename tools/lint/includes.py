@@ -1,4 +1,5 @@
-"""Who may include whom (design §2): each folder of src/ may include itself and the folders listed for it."""
+"""Who may include whom (design §2): each folder of src/ may include itself and the folders listed for it; `selkie` is
+include/selkie."""
 import pathlib
 import re
 import sys
@@ -20,6 +21,7 @@ ALLOWED = {
     "codegen": {"base", "sym", "ir", "kir", "ops", "analysis", "plan", "program"},
     "driver": {"base", "sym", "ir", "kir", "kernels", "ops", "analysis", "passes", "interp", "codegen", "compiler",
                "program", "runtime"},
+    "api": {"selkie", "base", "sym", "ir", "ops", "onnx", "analysis", "interp", "driver", "program", "runtime"},
     "compiler": {"base", "sym", "ir", "kir", "kernels", "ops", "analysis", "passes", "plan", "codegen", "program"},
 }
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "ir/module.h"
+#include "api/load_model.h"
 
 namespace selkie::cli {
 
@@ -25,8 +25,7 @@ void add_plan(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
 
-// A model from a file: ONNX, or text IR if the name ends in .sk.
-std::unique_ptr<ir::Module> load_model(const std::string& path);
+using api::load_model;
 
 // Fails unless the target is one that this build has.
 void check_target(const std::string& target);

@@ -1,29 +1,10 @@
 // The command line of Selkie. Errors of the user's end with exit code 1, bugs of ours with 70.
 #include <cstdio>
-#include <fstream>
 #include <new>
-#include <sstream>
 
 #include "commands.h"
-#include "ir/parse.h"
-#include "ir/verify.h"
-#include "onnx/import.h"
-#include "ops/registry.h"
-#include "program/file.h"
 
 namespace selkie::cli {
-
-std::unique_ptr<ir::Module> load_model(const std::string& path) {
-  if (program::is_artifact(path)) fail("'{}' is compiled: the model that it was made from is needed here", path);
-  if (!path.ends_with(".sk")) return onnx::import_file(path, ops::op_set());
-  std::ifstream in(path);
-  if (!in) fail("cannot open '{}'", path);
-  std::stringstream text;
-  text << in.rdbuf();
-  auto module = ir::parse(text.str(), ops::op_set(), path);
-  ir::verify(*module);
-  return module;
-}
 
 void check_target(const std::string& target) {
   if (target != "ref" && target != "cpu" && target != "cpu-checked")

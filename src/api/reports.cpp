@@ -1,36 +1,30 @@
-#include "reports.h"
+#include "api/reports.h"
 
 #include <fmt/ranges.h>
-
-#include <nanobind/stl/string.h>
 
 #include <algorithm>
 
 #include "analysis/report.h"
+#include "api/failure.h"
 #include "base/text.h"
 #include "driver/dims.h"
 #include "driver/memory_report.h"
 #include "driver/report.h"
-#include "failures.h"
 
-namespace nb = nanobind;
-
-namespace selkie::python {
+namespace selkie::api {
 namespace {
 
-// Without the interpreter's lock, as a failure of the model.
 template <class Body>
 auto of_model(const Source& source, Body body) {
-  std::string_view bytes = source.view();
-  if (source.path.empty() && bytes.data() == nullptr)
-    throw Failure(Phase::model, "the model's bytes were not kept: compile with keep_source=True to have reports");
-  nb::gil_scoped_release unlocked;
-  return in_phase(Phase::model, [&] { return body(import_model(source, bytes)); });
+  return in_phase(Phase::model, [&] {
+    if (source.path.empty() && source.bytes.data() == nullptr)
+      fail("the model's bytes were not kept: reports need the option keep_source");
+    return body(import_model(source));
+  });
 }
 
 // What the model compiles to. A model that cannot be compiled still has its shapes explained.
-std::pair<std::string, std::string> cpu_section(ir::Module& module, const driver::Options& options,
-                                                const driver::Sizes& sizes) {
+Explanation cpu_section(ir::Module& module, const driver::Options& options, const driver::Sizes& sizes) {
   try {
     driver::CpuReport report = driver::explain(module, options, sizes);
     return {driver::summary_text(report) + driver::machine_text(report), driver::json(report)};
@@ -52,17 +46,15 @@ void check_sizes(const ir::Module& module, const driver::Sizes& sizes) {
 
 }  // namespace
 
-nb::tuple explain(const Source& source, const driver::Sizes& sizes) {
-  std::string_view bytes = source.view();
-  auto [text, json] = of_model(source, [&](const std::shared_ptr<ir::Module>& module) {
+Explanation explain(const Source& source, const driver::Sizes& sizes) {
+  return of_model(source, [&](const std::shared_ptr<ir::Module>& module) {
     check_sizes(*module, sizes);
     analysis::Rdp rdp(*module);
     analysis::Report report = analysis::report(rdp);
-    auto [cpu_text, cpu_json] = cpu_section(*import_model(source, bytes), source.options, sizes);
-    return std::pair(analysis::summary_text(report, rdp) + cpu_text + analysis::table_text(report),
-                     analysis::json(report, rdp, fmt::format("\"cpu\": {}", cpu_json)));
+    Explanation cpu = cpu_section(*import_model(source), source.options, sizes);
+    return Explanation{.text = analysis::summary_text(report, rdp) + cpu.text + analysis::table_text(report),
+                       .json = analysis::json(report, rdp, fmt::format("\"cpu\": {}", cpu.json))};
   });
-  return nb::make_tuple(text, json);
 }
 
 std::string explain_node(const Source& source, const std::string& node) {
@@ -82,15 +74,14 @@ std::string explain_page(const Source& source, const std::string& title) {
   });
 }
 
-nb::tuple plan(const Source& source, const driver::Sizes& sizes, const std::string& title) {
-  auto [text, json, svg] = of_model(source, [&](const std::shared_ptr<ir::Module>& module) {
+Plan plan(const Source& source, const driver::Sizes& sizes, const std::string& title) {
+  return of_model(source, [&](const std::shared_ptr<ir::Module>& module) {
     check_sizes(*module, sizes);
     size_t inputs = module->main().body.parameters.size();
     driver::MemoryReport report =
         driver::memory_report(*module, source.options.compiler, sizes, std::vector<HostValue>(inputs));
-    return std::tuple(driver::text(report, true), driver::json(report), driver::svg(report, title));
+    return Plan{.text = driver::text(report, true), .json = driver::json(report), .svg = driver::svg(report, title)};
   });
-  return nb::make_tuple(text, json, svg);
 }
 
-}  // namespace selkie::python
+}  // namespace selkie::api
