@@ -1,9 +1,19 @@
 #include "base/memory.h"
 
+#include <link.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <span>
+#include <string>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace selkie {
 namespace {
@@ -32,6 +42,67 @@ std::byte* allocate_memory(size_t bytes) {
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(unit, size));
   if (memory != nullptr && unit == large_page) madvise(memory, size, MADV_HUGEPAGE);
   return memory;
+}
+
+Room::~Room() { give_back(); }
+
+void Room::give_back() {
+  if (memory_ != nullptr) munmap(memory_, size_);
+  memory_ = nullptr;
+  size_ = 0;
+}
+
+std::byte* Room::provide(size_t bytes) {
+  if (bytes <= size_ && bytes >= size_ / 2) return memory_;
+  give_back();
+  if (bytes == 0) return nullptr;
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) fail("out of memory: the system refused {} bytes: {}", bytes, std::strerror(errno));
+  memory_ = static_cast<std::byte*>(memory);
+  size_ = bytes;
+  return memory_;
+}
+
+namespace {
+
+// A debugger's breakpoints are changes of the code's pages, which would be lost.
+bool is_debugged() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word != "TracerPid:") continue;
+    int tracer = 0;
+    status >> tracer;
+    return tracer != 0;
+  }
+  return true;
+}
+
+// What is mapped from the program's file and never written holds nothing that is not there.
+int release_code(dl_phdr_info* object, size_t, void* of) {
+  auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  std::span segments(object->dlpi_phdr, object->dlpi_phnum);
+  auto begin = [&](const auto& segment) { return object->dlpi_addr + segment.p_vaddr; };
+  auto holds = [&](const auto& segment) {
+    auto address = reinterpret_cast<uintptr_t>(of);
+    return segment.p_type == PT_LOAD && address >= begin(segment) && address - begin(segment) < segment.p_memsz;
+  };
+  if (std::ranges::none_of(segments, holds)) return 0;
+  for (const auto& segment : segments) {
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+    uintptr_t first = (begin(segment) + page - 1) / page * page;
+    uintptr_t last = (begin(segment) + segment.p_filesz) / page * page;
+    if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  }
+  return 1;
+}
+
+}  // namespace
+
+void give_back_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+  if (!is_debugged()) dl_iterate_phdr(release_code, reinterpret_cast<void*>(&give_back_memory));
 }
 
 struct Slab::Chunk {

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 #include "analysis/rdp.h"
+#include "base/memory.h"
 #include "code_fingerprint.h"
 #include "codegen/cpu/compile.h"
 #include "compiler/compile.h"
@@ -50,16 +48,8 @@ std::string cache_key(const std::vector<kir::Kernel>& kernels, const codegen::cp
   return key;
 }
 
-// What analysis and compilation needed is free by now, but not yet the system's.
-void give_back_memory() {
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
-}
-
-}  // namespace
-
-compiler::Compiled compile(ir::Module& module, const compiler::Options& options) {
+// All but the weights.
+compiler::Compiled compile_code(ir::Module& module, const compiler::Options& options) {
   std::vector<compiler::EntryCheck> checks = compiler::entry_checks(analysis::Rdp(module));
   for (const std::string& name : options.without)
     if (passes::find_pass(name) == nullptr) fail("there is no pass '{}'; 'selkie passes' lists them", name);
@@ -68,6 +58,14 @@ compiler::Compiled compile(ir::Module& module, const compiler::Options& options)
       passes::run_pass(*passes::find_pass(name), module);
   analysis::Rdp rdp(module);
   return compiler::compile(module, rdp, std::move(checks), options);
+}
+
+}  // namespace
+
+compiler::Compiled compile(ir::Module& module, const compiler::Options& options) {
+  compiler::Compiled compiled = compile_code(module, options);
+  compiled.packings.run(1);
+  return compiled;
 }
 
 Code make_code(const std::vector<kir::Kernel>& kernels, const Options& options) {
@@ -107,9 +105,7 @@ size_t count_kernels(const program::Program& program) {
 Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   auto executable = std::make_shared<runtime::Executable>();
   Built built{.executable = executable, .declared = ir::parse(signature(*module), ops::op_set(), "the inputs")};
-  compiler::Options how = options.compiler;
-  how.threads = options.threads;
-  compiler::Compiled compiled = compile(*module, how);
+  compiler::Compiled compiled = compile_code(*module, options.compiler);
   built.nodes = compiled.nodes;
   built.kernels = count_kernels(compiled.program);
   built.host_calls = compiled.program.host_calls.size();
@@ -123,6 +119,9 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
     built.code_is_cached = code.is_cached;
     attach_code(built.image, compiled.program, *executable);
   }
+  // Weights take the memory that compilation needed, instead of more.
+  give_back_memory();
+  compiled.packings.run(options.threads);
   executable->program = std::move(compiled.program);
   if (!compiled.host_nodes.empty()) built.module = std::move(module);
   built.host_nodes = std::move(compiled.host_nodes);
