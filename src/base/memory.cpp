@@ -1,9 +1,16 @@
 #include "base/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <span>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace selkie {
 namespace {
@@ -32,6 +39,31 @@ std::byte* allocate_memory(size_t bytes) {
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(unit, size));
   if (memory != nullptr && unit == large_page) madvise(memory, size, MADV_HUGEPAGE);
   return memory;
+}
+
+Room::~Room() { give_back(); }
+
+void Room::give_back() {
+  if (memory_ != nullptr) munmap(memory_, size_);
+  memory_ = nullptr;
+  size_ = 0;
+}
+
+std::byte* Room::provide(size_t bytes) {
+  if (bytes <= size_ && bytes >= size_ / 2) return memory_;
+  give_back();
+  if (bytes == 0) return nullptr;
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) fail("out of memory: the system refused {} bytes: {}", bytes, std::strerror(errno));
+  memory_ = static_cast<std::byte*>(memory);
+  size_ = bytes;
+  return memory_;
+}
+
+void give_back_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 struct Slab::Chunk {

@@ -45,9 +45,9 @@ Compiled Emitter::run() {
       choose_layouts(main_.body, computable_, [&](const Node& n) { return is_compiled(n); }, rdp_, stitcher_));
   emit_steps(main_.body);
   results();
+  pack_convolutions();
   assemble();
   describe();
-  pack_all();
   return std::move(out_);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "analysis/rdp.h"
+#include "compiler/packing.h"
 #include "kir/kernel.h"
 #include "program/program.h"
 
@@ -15,9 +16,11 @@ struct HostNode {
 };
 
 struct Options {
-  bool exact = false;        // no algorithm whose rounding error is far beyond that of the plain sum
+  bool exact = false;  // no algorithm whose rounding error is far beyond that of the plain sum
+  // What weights that are transformed for Winograd's kernel may take, as a share of the model's weights: more is
+  // faster.
+  double winograd_share = 10;
   bool plain_order = false;  // steps run in the order of the model's nodes, even if another needs less memory
-  int threads = 1;           // that pack weights
   std::vector<std::string> without = {};  // passes that are left out, to see what they are worth
 };
 
@@ -31,6 +34,7 @@ struct Reordered {
 
 struct Compiled {
   program::Program program;
+  Packings packings;                 // what fills the program's weights, from the module's; not yet run
   std::vector<kir::Kernel> kernels;  // in the order of the program's
   std::vector<HostNode> host_nodes;  // in the order of its host calls
   size_t nodes = 0;                  // of @main before fusion

@@ -7,7 +7,9 @@
 #include "codegen/stitch.h"
 #include "compiler/compile.h"
 #include "compiler/sizes.h"
+#include "compiler/winograd_layers.h"
 #include "ir/control.h"
+#include "kernels/recurrent.h"
 #include "plan/groups.h"
 
 namespace selkie::compiler {
@@ -20,10 +22,6 @@ std::array<T, 3> spatial(const Items& items, size_t first, T fill) {
   for (size_t i = 0; i < count; ++i) out[3 - count + i] = items[first + i];
   return out;
 }
-
-struct ElementRange {
-  size_t first, count;
-};
 
 class Emitter {
  public:
@@ -38,6 +36,7 @@ class Emitter {
   using Slot = program::Slot;
 
   program::Program& program() { return out_.program; }
+  Packings& packings() { return out_.packings; }
 
   // compile.cpp: the frame of a program and what is not a library call.
   void parameters();
@@ -238,11 +237,19 @@ class Emitter {
   Register pack_factor(const Value& b, int64_t k, int64_t n, bool swapped);
   // A constant is packed once in each form, however many nodes use it: what `pack` gives, or gave before.
   Register packed_once(const ir::Constant& constant, std::vector<int64_t> form, const std::function<Register()>& pack);
-  // pack(these weights as the model has them) once all is emitted, on several threads.
-  void add_packing(const ir::Constant& weights, ElementRange range, std::function<void(const float*)> pack);
-  void pack_all();
-  void pack_weights(const ir::Constant& weights, const std::array<sym::Expr, 3>& output, const std::string& name,
-                    program::Convolution& call);
+  // Weights of a convolution, which are packed when all are known, since those that are transformed share a bound.
+  struct Unpacked {
+    uint32_t call;
+    const ir::Constant* weights;
+    std::array<sym::Expr, 3> output;
+    std::string name;
+  };
+  enum class WeightForm : int64_t { depthwise, grouped, direct, winograd, wide_winograd };
+  Register packed_weights(const ir::Constant& weights, const std::string& name, WeightForm form,
+                          const kernels::ConvolutionShape& shape, size_t elements,
+                          const std::function<void(const float*, float*)>& pack);
+  void pack_convolutions();
+  void pack_dense(const Unpacked& unpacked, const KeptWeights& kept);
   void emit_convolution(const Node& node, const Value& stored, const std::set<const Node*>& inlined);
   void emit_attention(const Node& node);
   // integer_calls.cpp: the same of bytes.
@@ -257,6 +264,9 @@ class Emitter {
   // All results at once.
   bool emits_whole(const Node& node) { return computable_.contains(&node) && stitcher_.form(node).recurrent; }
   void emit_recurrent(const Node& node);
+  // Its weights, those of the state, biases and peepholes: null where there are none.
+  Register pack_recurrent(const kernels::RecurrentShape& shape, const std::array<const ir::Constant*, 4>& weights,
+                          const std::string& name);
 
   Options options_;
   std::vector<EntryCheck> given_checks_;
@@ -266,9 +276,8 @@ class Emitter {
   codegen::Stitcher stitcher_;
   Compiled out_;
   std::map<std::pair<const ir::Constant*, std::vector<int64_t>>, Register> packed_forms_;
-  Slab packed_;                                                     // weights as the library wants them,
-  std::vector<std::function<void(std::vector<float>&)>> packings_;  // once these have run
-  size_t packing_room_ = 0;                                         // floats that one of them needs
+  std::vector<Unpacked> unpacked_;
+  Slab packed_;  // weights as the library wants them, once they are packed
   Sizes sizes_;
   std::map<const Value*, Register> registers_;
   std::map<std::pair<const Value*, Layout>, Register> copies_;

@@ -1,19 +1,16 @@
 // Products, convolutions, attention and recurrent layers: calls of library kernels, with what is computed on their
 // results while those are in cache.
 #include <algorithm>
-#include <atomic>
-#include <cstring>
-#include <thread>
 
-#include "base/mapped_file.h"
 #include "codegen/finish.h"
 #include "compiler/emitter.h"
 #include "compiler/layouts.h"
+#include "compiler/packing.h"
+#include "compiler/winograd_layers.h"
 #include "kernels/depthwise.h"
 #include "kernels/grouped.h"
 #include "kernels/half_gemm.h"
 #include "kernels/recurrent.h"
-#include "kernels/winograd.h"
 
 namespace selkie::compiler {
 namespace {
@@ -22,90 +19,8 @@ using program::Opcode;
 
 const kernels::KernelTable& table() { return kernels::table(kernels::best_isa()); }
 
-// Transformed weights that are larger than this would be read from memory, not from a cache, each time.
-constexpr size_t most_winograd_bytes = size_t{1} << 24;
-
-// Weights of this size are kept for one kernel only, if that one wins nearly everywhere.
-constexpr size_t least_single_bytes = size_t{1} << 18;
-// And transformed ones of this size are not kept at all if they win only somewhere.
-constexpr size_t most_second_bytes = size_t{1} << 23;
-
-// Where Winograd's algorithm wins: at the given sizes, or where they are not known at those of common images.
-struct WinogradWins {
-  bool somewhere = false;
-  bool everywhere = true;
-  bool wide = true;  // wherever it wins, tiles of 6x6 outputs are faster than those of 4x4
-};
-WinogradWins winograd_wins(kernels::ConvolutionShape shape, const std::array<std::optional<int64_t>, 3>& output) {
-  using Weights = kernels::WinogradWeights;
-  auto bytes = [&](Weights form) { return kernels::winograd_weight_elements(table(), shape, form) * sizeof(float); };
-  if (!kernels::winograd_applies(table(), shape) || bytes(Weights::transformed) > most_winograd_bytes)
-    return {.somewhere = false, .everywhere = false, .wide = false};
-  WinogradWins wins{.wide = bytes(Weights::transformed_for_six) <= most_winograd_bytes};
-  for (int64_t side : {8, 16, 32, 64, 128}) {
-    for (size_t i = 1; i < 3; ++i) shape.output[i] = shape.input[i] = output[i].value_or(side);
-    bool here = kernels::winograd_wins(table(), shape, Weights::transformed);
-    wins.somewhere |= here;
-    wins.everywhere &= here;
-    wins.wide &= here && kernels::wide_winograd_wins(table(), shape);
-  }
-  if (bytes(Weights::transformed) > most_second_bytes) wins.somewhere = wins.everywhere;
-  return wins;
-}
-
-// Of weights that are copied or packed some at a time.
-constexpr size_t piece_bytes = size_t{4} << 20;
-
-ElementRange whole(const ir::Constant& constant) {
-  return {.first = 0, .count = static_cast<size_t>(element_count(constant.dims))};
-}
-
-// Some of the weights, which are brought into another form: what holds them as the model's file has them is given back
-// thereafter. Those that lie there as no floats can are copied into `room`.
-class Weights {
- public:
-  Weights(const ir::Constant& constant, ElementRange range, std::vector<float>& room) : file_(constant.file.get()) {
-    if (constant.in_memory) {
-      data_ = constant.in_memory->data<float>() + range.first;
-      return;
-    }
-    CHECK((range.first + range.count) * sizeof(float) <= constant.raw.size(), "constant @{}", constant.value.name);
-    raw_ = constant.raw.subspan(range.first * sizeof(float), range.count * sizeof(float));
-    if (is_aligned(constant)) {
-      if (file_ != nullptr) file_->expect(raw_);
-      data_ = reinterpret_cast<const float*>(raw_.data());
-      return;
-    }
-    room.resize(range.count);
-    copy_to(std::as_writable_bytes(std::span(room)));
-    data_ = room.data();
-  }
-  ~Weights() {
-    if (file_ != nullptr) file_->release(raw_);
-  }
-  Weights(const Weights&) = delete;
-  Weights& operator=(const Weights&) = delete;
-
-  const float* data() const { return data_; }
-  static bool is_aligned(const ir::Constant& constant) {
-    return constant.in_memory || reinterpret_cast<uintptr_t>(constant.raw.data()) % alignof(float) == 0;
-  }
-
- private:
-  // Piece by piece, and what was copied is given back, so that large weights are not in memory once more.
-  void copy_to(std::span<std::byte> room) const {
-    for (size_t at = 0; at < room.size(); at += piece_bytes) {
-      std::span<const std::byte> part = raw_.subspan(at, std::min(piece_bytes, room.size() - at));
-      if (file_ != nullptr) file_->expect(part);
-      std::memcpy(room.data() + at, part.data(), part.size());
-      if (file_ != nullptr) file_->release(part);
-    }
-  }
-
-  const MappedFile* file_;
-  std::span<const std::byte> raw_;
-  const float* data_ = nullptr;
-};
+// Transformed weights of a model may take this much in any case: compiling it takes more.
+constexpr size_t least_winograd_budget = size_t{8} << 20;
 
 }  // namespace
 
@@ -229,7 +144,7 @@ program::Register Emitter::pack_factor(const Value& b, int64_t k, int64_t n, boo
   Tensor packed = packed_.tensor(dtype, {static_cast<int64_t>(kernels::packed_b_elements(table(), k, n))});
   std::byte* to = packed.mutable_bytes();
   if (half) {
-    add_packing(*b.constant, whole(*b.constant), [=](const float* from) {
+    packings().add(*b.constant, whole(*b.constant), [=](const float* from) {
       kernels::pack_half(table(), *half, from, row_stride, column_stride, k, n, reinterpret_cast<uint16_t*>(to));
     });
     return constant_register(std::move(packed), b.name);
@@ -240,7 +155,7 @@ program::Register Emitter::pack_factor(const Value& b, int64_t k, int64_t n, boo
   for (int64_t first = 0; first < n; first += columns) {
     int64_t count = std::min(columns, n - first);
     ElementRange range{.first = static_cast<size_t>(first * k), .count = static_cast<size_t>(count * k)};
-    add_packing(*b.constant, range, [=](const float* from) {
+    packings().add(*b.constant, range, [=](const float* from) {
       kernels::pack_b(table(), from, row_stride, column_stride, k, count, reinterpret_cast<float*>(to) + first * k);
     });
   }
@@ -270,84 +185,79 @@ void Emitter::emit_product(const Node& node, const Value& stored, const std::set
   instruction(Opcode::product, static_cast<uint32_t>(program().products.size() - 1));
 }
 
-void Emitter::pack_weights(const ir::Constant& weights, const std::array<sym::Expr, 3>& output, const std::string& name,
-                           program::Convolution& call) {
-  kernels::ConvolutionShape shape{.input_channels = call.input_channels,
-                                  .output_channels = call.output_channels,
-                                  .groups = call.groups,
-                                  .kernel = call.kernel,
-                                  .stride = call.stride,
-                                  .dilation = call.dilation};
-  enum Form : int64_t { of_depthwise, of_grouped, of_direct, of_winograd, of_wide_winograd };
-  auto packed = [&](Form form, size_t elements, auto pack) {
-    std::vector<int64_t> key{form, shape.groups};
-    for (const auto& list : {shape.kernel, shape.stride, shape.dilation})
-      key.insert(key.end(), list.begin(), list.end());
-    return packed_once(weights, std::move(key), [&] {
-      Tensor to = packed_.tensor(DType::f32, {static_cast<int64_t>(elements)});
-      add_packing(weights, whole(weights),
-                  [pack, data = to.mutable_data<float>()](const float* from) { pack(from, data); });
-      return constant_register(std::move(to), name);
-    });
-  };
-  call.depthwise = kernels::is_depthwise(shape);
-  call.exact = options_.exact;
-  if (call.depthwise) {
-    call.weights = packed(of_depthwise, kernels::packed_depthwise_elements(shape),
-                          [=](const float* w, float* to) { kernels::pack_depthwise(shape, w, to); });
-    return;
-  }
-  call.grouped = kernels::takes_grouped(table(), shape);
-  if (call.grouped) {
-    call.weights = packed(of_grouped, kernels::packed_grouped_elements(table(), shape),
-                          [=](const float* w, float* to) { kernels::pack_grouped(table(), shape, w, to); });
-    return;
-  }
-  std::array<std::optional<int64_t>, 3> sizes;
-  std::ranges::transform(output, sizes.begin(), [](sym::Expr e) { return e.constant(); });
-  WinogradWins wins = options_.exact ? WinogradWins{.somewhere = false, .everywhere = false, .wide = false}
-                                     : winograd_wins(shape, sizes);
-  size_t direct = kernels::packed_convolution_elements(table(), shape);
-  if (!wins.everywhere || direct * sizeof(float) < least_single_bytes)
-    call.weights =
-        packed(of_direct, direct, [=](const float* w, float* to) { kernels::pack_convolution(table(), shape, w, to); });
-  if (wins.somewhere) {
-    auto form = wins.wide ? kernels::WinogradWeights::transformed_for_six : kernels::WinogradWeights::transformed;
-    call.wide_winograd = wins.wide;
-    call.winograd =
-        packed(wins.wide ? of_wide_winograd : of_winograd, kernels::winograd_weight_elements(table(), shape, form),
-               [=](const float* w, float* to) { kernels::winograd_transform_weights(table(), shape, form, w, to); });
-  }
+namespace {
+
+kernels::ConvolutionShape shape_of(const program::Convolution& call) {
+  return {.input_channels = call.input_channels,
+          .output_channels = call.output_channels,
+          .groups = call.groups,
+          .kernel = call.kernel,
+          .stride = call.stride,
+          .dilation = call.dilation};
 }
 
-void Emitter::add_packing(const ir::Constant& weights, ElementRange range, std::function<void(const float*)> pack) {
-  if (!Weights::is_aligned(weights)) packing_room_ = std::max(packing_room_, range.count);
-  packings_.emplace_back([constant = &weights, range, pack = std::move(pack)](std::vector<float>& room) {
-    pack(Weights(*constant, range, room).data());
+size_t weight_bytes(const ir::Module& module) {
+  size_t bytes = 0;
+  for (const auto& constant : module.constants())
+    bytes += static_cast<size_t>(element_count(constant->dims)) * element_size(constant->dtype);
+  return bytes;
+}
+
+}  // namespace
+
+program::Register Emitter::packed_weights(const ir::Constant& weights, const std::string& name, WeightForm form,
+                                          const kernels::ConvolutionShape& shape, size_t elements,
+                                          const std::function<void(const float*, float*)>& pack) {
+  std::vector<int64_t> key{static_cast<int64_t>(form), shape.groups};
+  for (const auto& list : {shape.kernel, shape.stride, shape.dilation}) key.insert(key.end(), list.begin(), list.end());
+  return packed_once(weights, std::move(key), [&] {
+    Tensor to = packed_.tensor(DType::f32, {static_cast<int64_t>(elements)});
+    packings().add(weights, whole(weights),
+                   [pack, data = to.mutable_data<float>()](const float* from) { pack(from, data); });
+    return constant_register(std::move(to), name);
   });
 }
 
-void Emitter::pack_all() {
-  std::atomic<size_t> next = 0;
-  std::vector<std::exception_ptr> errors(packings_.size());
-  auto work = [&](std::vector<float>& room) {
-    for (size_t i = next++; i < packings_.size(); i = next++) try {
-        packings_[i](room);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-  };
-  // Room for all threads is this one's: what the others allocate would stay with them.
-  auto most = static_cast<size_t>(std::max(options_.threads, 1));
-  std::vector<std::vector<float>> rooms(std::clamp<size_t>(packings_.size(), 1, most));
-  for (std::vector<float>& room : rooms) room.reserve(packing_room_);
-  {
-    std::vector<std::jthread> helpers;
-    for (size_t i = 1; i < rooms.size(); ++i) helpers.emplace_back(work, std::ref(rooms[i]));
-    work(rooms[0]);
+void Emitter::pack_convolutions() {
+  std::vector<WinogradLayer> layers;
+  std::vector<const Unpacked*> dense;
+  for (const Unpacked& unpacked : unpacked_) {
+    program::Convolution& call = program().convolutions[unpacked.call];
+    kernels::ConvolutionShape shape = shape_of(call);
+    if (call.depthwise) {
+      call.weights = packed_weights(*unpacked.weights, unpacked.name, WeightForm::depthwise, shape,
+                                    kernels::packed_depthwise_elements(shape),
+                                    [=](const float* w, float* to) { kernels::pack_depthwise(shape, w, to); });
+    } else if (call.grouped) {
+      call.weights = packed_weights(*unpacked.weights, unpacked.name, WeightForm::grouped, shape,
+                                    kernels::packed_grouped_elements(table(), shape),
+                                    [=](const float* w, float* to) { kernels::pack_grouped(table(), shape, w, to); });
+    } else {
+      dense.push_back(&unpacked);
+      layers.push_back({.weights = unpacked.weights, .shape = shape, .output = {}});
+      std::ranges::transform(unpacked.output, layers.back().output.begin(), [](sym::Expr e) { return e.constant(); });
+    }
   }
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
+  size_t budget = std::max(least_winograd_budget,
+                           static_cast<size_t>(options_.winograd_share * static_cast<double>(weight_bytes(module_))));
+  std::vector<KeptWeights> kept = choose_winograd(layers, options_.exact ? 0 : budget);
+  for (size_t i = 0; i < dense.size(); ++i) pack_dense(*dense[i], kept[i]);
+}
+
+void Emitter::pack_dense(const Unpacked& unpacked, const KeptWeights& kept) {
+  program::Convolution& call = program().convolutions[unpacked.call];
+  kernels::ConvolutionShape shape = shape_of(call);
+  if (kept.direct)
+    call.weights = packed_weights(*unpacked.weights, unpacked.name, WeightForm::direct, shape,
+                                  kernels::packed_convolution_elements(table(), shape),
+                                  [=](const float* w, float* to) { kernels::pack_convolution(table(), shape, w, to); });
+  if (!kept.transformed) return;
+  kernels::WinogradWeights form = *kept.transformed;
+  call.wide_winograd = form == kernels::WinogradWeights::transformed_for_six;
+  call.winograd = packed_weights(
+      *unpacked.weights, unpacked.name, call.wide_winograd ? WeightForm::wide_winograd : WeightForm::winograd, shape,
+      kernels::winograd_weight_elements(table(), shape, form),
+      [=](const float* w, float* to) { kernels::winograd_transform_weights(table(), shape, form, w, to); });
 }
 
 std::array<program::Slot, 3> Emitter::spatial_slots(const ir::SymDims& dims, size_t first, int64_t fill) {
@@ -375,14 +285,22 @@ void Emitter::emit_convolution(const Node& node, const Value& stored, const std:
                             .output_dims = spatial_slots(output, 2, 1),
                             .pads = spatial_slots(form.pads, 0, 0),
                             .node = node.source};
-  pack_weights(weights, spatial<sym::Expr>(output, 2, module_.symbols().constant(1)), node.operands[1]->name, call);
+  kernels::ConvolutionShape shape = shape_of(call);
+  call.depthwise = kernels::is_depthwise(shape);
+  call.grouped = !call.depthwise && kernels::takes_grouped(table(), shape);
+  call.exact = options_.exact;
   if (node.operands.size() > 2 && node.operands[2] != nullptr) call.bias = register_of(*node.operands[2]);
   Destination to = destination(node, stored, inlined, {.adds = !call.depthwise, .clamps = true});
   call.output = to.output;
   call.finish = to.finish;
   call.epilogue = to.epilogue;
+  auto index = static_cast<uint32_t>(program().convolutions.size());
   program().convolutions.push_back(std::move(call));
-  instruction(Opcode::convolution, static_cast<uint32_t>(program().convolutions.size() - 1));
+  unpacked_.push_back({.call = index,
+                       .weights = &weights,
+                       .output = spatial<sym::Expr>(output, 2, module_.symbols().constant(1)),
+                       .name = node.operands[1]->name});
+  instruction(Opcode::convolution, index);
 }
 
 program::Attention::Heads Emitter::heads(const Value& value) {
@@ -448,6 +366,21 @@ bool Emitter::has_constant_weights(const Node& node) {
   return constant(1) && constant(2) && constant(3) && constant(7);
 }
 
+program::Register Emitter::pack_recurrent(const kernels::RecurrentShape& shape,
+                                          const std::array<const ir::Constant*, 4>& weights, const std::string& name) {
+  Tensor packed =
+      packed_.tensor(DType::f32, {static_cast<int64_t>(kernels::packed_recurrent_elements(table(), shape))});
+  packings().add(static_cast<size_t>(packed.count()), [shape, weights, to = packed.mutable_data<float>()] {
+    std::array<Room, 4> rooms;
+    std::array<std::optional<Weights>, 4> given;
+    std::array<const float*, 4> data{};
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (weights[i] != nullptr) data[i] = given[i].emplace(*weights[i], whole(*weights[i]), rooms[i]).data();
+    kernels::pack_recurrent(table(), shape, {.w = data[0], .r = data[1], .bias = data[2], .peepholes = data[3]}, to);
+  });
+  return constant_register(std::move(packed), name);
+}
+
 void Emitter::emit_recurrent(const Node& node) {
   const ir::RecurrentForm& form = *stitcher_.form(node).recurrent;
   auto operand = [&](size_t i) { return i < node.operands.size() ? node.operands[i] : nullptr; };
@@ -476,21 +409,11 @@ void Emitter::emit_recurrent(const Node& node) {
                                 .hidden = call.hidden,
                                 .directions = call.directions,
                                 .linear_before_reset = form.linear_before_reset};
-  std::array<std::optional<Weights>, 4> tensors;
-  std::array<std::vector<float>, 4> rooms;
-  std::array<const float*, 4> weights{};
+  std::array<const ir::Constant*, 4> weights{};
   constexpr std::array<size_t, 4> places{1, 2, 3, 7};
   for (size_t i = 0; i < places.size(); ++i)
-    if (const Value* given = operand(places[i])) {
-      tensors[i].emplace(*given->constant, whole(*given->constant), rooms[i]);
-      weights[i] = tensors[i]->data();
-    }
-  Tensor packed =
-      packed_.tensor(DType::f32, {static_cast<int64_t>(kernels::packed_recurrent_elements(table(), shape))});
-  kernels::pack_recurrent(table(), shape,
-                          {.w = weights[0], .r = weights[1], .bias = weights[2], .peepholes = weights[3]},
-                          packed.mutable_data<float>());
-  call.weights = constant_register(std::move(packed), operand(2)->name);
+    if (const Value* given = operand(places[i])) weights[i] = given->constant;
+  call.weights = pack_recurrent(shape, weights, operand(2)->name);
   std::array<Register*, 3> results{&call.y, &call.y_h, &call.y_c};
   for (size_t i = 0; i < node.results.size(); ++i) *results[i] = new_stored(*node.results[i]);
   program().recurrents.push_back(std::move(call));

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 #include "analysis/rdp.h"
+#include "base/memory.h"
 #include "code_fingerprint.h"
 #include "codegen/cpu/compile.h"
 #include "compiler/compile.h"
@@ -50,13 +48,6 @@ std::string cache_key(const std::vector<kir::Kernel>& kernels, const codegen::cp
   return key;
 }
 
-// What analysis and compilation needed is free by now, but not yet the system's.
-void give_back_memory() {
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
-}
-
 // What the analysis knows of the results is true, and says more than what the model declares.
 std::unique_ptr<ir::Module> declaration(const ir::Module& module, const analysis::Rdp& rdp) {
   constexpr size_t longest = 200;  // of a type that still says something to people
@@ -68,8 +59,9 @@ std::unique_ptr<ir::Module> declaration(const ir::Module& module, const analysis
   return ir::parse(signature(module, std::move(results)), ops::op_set(), "the inputs");
 }
 
-compiler::Compiled compile_checked(ir::Module& module, std::vector<compiler::EntryCheck> checks,
-                                   const compiler::Options& options) {
+// All but the weights.
+compiler::Compiled compile_code(ir::Module& module, std::vector<compiler::EntryCheck> checks,
+                                const compiler::Options& options) {
   for (const std::string& name : options.without)
     if (passes::find_pass(name) == nullptr) fail("there is no pass '{}'; 'selkie passes' lists them", name);
   for (std::string_view name : pipeline)
@@ -82,7 +74,9 @@ compiler::Compiled compile_checked(ir::Module& module, std::vector<compiler::Ent
 }  // namespace
 
 compiler::Compiled compile(ir::Module& module, const compiler::Options& options) {
-  return compile_checked(module, compiler::entry_checks(analysis::Rdp(module)), options);
+  compiler::Compiled compiled = compile_code(module, compiler::entry_checks(analysis::Rdp(module)), options);
+  compiled.packings.run(1);
+  return compiled;
 }
 
 Code make_code(const std::vector<kir::Kernel>& kernels, const Options& options) {
@@ -128,9 +122,7 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
     built.declared = declaration(*module, rdp);
     checks = compiler::entry_checks(rdp);
   }
-  compiler::Options how = options.compiler;
-  how.threads = options.threads;
-  compiler::Compiled compiled = compile_checked(*module, std::move(checks), how);
+  compiler::Compiled compiled = compile_code(*module, std::move(checks), options.compiler);
   built.nodes = compiled.nodes;
   built.kernels = count_kernels(compiled.program);
   built.host_calls = compiled.program.host_calls.size();
@@ -144,6 +136,9 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
     built.code_is_cached = code.is_cached;
     attach_code(built.image, compiled.program, *executable);
   }
+  // Weights take the memory that compilation needed, instead of more.
+  give_back_memory();
+  compiled.packings.run(options.threads);
   executable->program = std::move(compiled.program);
   if (!compiled.host_nodes.empty()) built.module = std::move(module);
   built.host_nodes = std::move(compiled.host_nodes);

@@ -18,6 +18,11 @@ void add_program_options(CLI::App& command, CompileOptions& options) {
   command.add_flag(
       "--exact", options.compiler.exact,
       "No faster algorithm whose error is larger (Winograd's for convolutions, Strassen's for products); on cpu");
+  command
+      .add_option("--winograd-share", options.compiler.winograd_share,
+                  "Memory for weights transformed for Winograd's kernel, as a share of the model's weights; on cpu")
+      ->check(CLI::Range(0.0, 10.0))
+      ->capture_default_str();
   command.add_option("--without", options.compiler.without, "A pass that is left out ('selkie passes' lists them)")
       ->type_name("PASS")
       ->allow_extra_args(false);
