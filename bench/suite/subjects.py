@@ -109,7 +109,7 @@ QUICK_FULL = {"b5", "b6", "b9", "c1_op", "c1_loop", "c2_scatter", "c2_sequence",
 # Variants of what it has, and what takes long.
 QUICK_LEAVES_OUT = {
     "b8", "c1_op1", "c1_op2", "c1_scan", "c1_loop2", "c1_scan2", "c2", "c4_fc", "c4_mv", "c4_dag", "c4_gru", "c5", "d1_legacy", "d1_v6",
-    "d2_cls", "d3_det", "d3_int8", "d4", "d5_half", "d5_ifless", "d5_op15", "d5_openvino", "d5_sequence",
+    "d2_cls", "d3_det", "d4", "d5_half", "d5_ifless", "d5_op15", "d5_openvino", "d5_sequence",
 }  # fmt: skip
 BROAD = {"a4", "b6", "c1_op", "d5_magika", "matmul_768"}
 
