@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <span>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
