@@ -33,9 +33,9 @@ bool Emitter::is_library_call(const Node& node) {
     if (dtype != DType::f32) return is_integer_call(node);
   }
   if (form.product) return true;
-  // Weights are packed before the run.
-  return form.convolution && node.operands[1]->constant != nullptr && dims_of(*node.operands[0])[1].constant() &&
-         element_count(node.operands[1]->constant->dims) > 0;
+  // Weights are packed before the run, or if only that knows them in each call.
+  return form.convolution && dims_of(*node.operands[0])[1].constant() &&
+         std::ranges::all_of(dims_of(*node.operands[1]), [](sym::Expr d) { return d.constant().value_or(0) > 0; });
 }
 
 const ir::Node* Emitter::library_call(const std::set<const Node*>& inlined) {
@@ -271,13 +271,15 @@ void Emitter::emit_convolution(const Node& node, const Value& stored, const std:
   const ir::ConvolutionForm& form = *stitcher_.form(node).convolution;
   const ir::SymDims& input = dims_of(*node.operands[0]);
   const ir::SymDims& output = dims_of(*node.results[0]);
-  const ir::Constant& weights = *node.operands[1]->constant;
+  const Value& weights = *node.operands[1];
+  Dims weight_dims;
+  for (sym::Expr dim : dims_of(weights)) weight_dims.push_back(*dim.constant());
   program::Convolution call{.input = register_in(*node.operands[0], codegen::channels_last(input)),
                             .output = 0,
                             .input_channels = *input[1].constant(),
-                            .output_channels = weights.dims[0],
+                            .output_channels = weight_dims[0],
                             .groups = form.groups,
-                            .kernel = spatial<int64_t>(weights.dims, 2, 1),
+                            .kernel = spatial<int64_t>(weight_dims, 2, 1),
                             .stride = spatial<int64_t>(form.strides, 0, 1),
                             .dilation = spatial<int64_t>(form.dilations, 0, 1),
                             .batch = slot(input[0]),
@@ -294,12 +296,15 @@ void Emitter::emit_convolution(const Node& node, const Value& stored, const std:
   call.output = to.output;
   call.finish = to.finish;
   call.epilogue = to.epilogue;
+  call.packs_weights = weights.constant == nullptr;
+  if (call.packs_weights) call.weights = register_in(weights, {});
   auto index = static_cast<uint32_t>(program().convolutions.size());
+  if (!call.packs_weights)
+    unpacked_.push_back({.call = index,
+                         .weights = weights.constant,
+                         .output = spatial<sym::Expr>(output, 2, module_.symbols().constant(1)),
+                         .name = weights.name});
   program().convolutions.push_back(std::move(call));
-  unpacked_.push_back({.call = index,
-                       .weights = &weights,
-                       .output = spatial<sym::Expr>(output, 2, module_.symbols().constant(1)),
-                       .name = node.operands[1]->name});
   instruction(Opcode::convolution, index);
 }
 

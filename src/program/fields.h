@@ -60,11 +60,12 @@ void fields(auto& archive, Is<MatrixProduct> auto& product) {
 }
 
 void fields(auto& archive, Is<Convolution> auto& convolution) {
-  auto& [input, output, weights, winograd, wide_winograd, bias, finish, depthwise, grouped, exact, input_channels,
-         output_channels, groups, kernel, stride, dilation, batch, input_dims, output_dims, pads, epilogue, node] =
-      convolution;
-  archive(input, output, weights, winograd, wide_winograd, bias, finish, depthwise, grouped, exact, input_channels,
-          output_channels, groups, kernel, stride, dilation, batch, input_dims, output_dims, pads, epilogue, node);
+  auto& [input, output, weights, packs_weights, winograd, wide_winograd, bias, finish, depthwise, grouped, exact,
+         input_channels, output_channels, groups, kernel, stride, dilation, batch, input_dims, output_dims, pads,
+         epilogue, node] = convolution;
+  archive(input, output, weights, packs_weights, winograd, wide_winograd, bias, finish, depthwise, grouped, exact,
+          input_channels, output_channels, groups, kernel, stride, dilation, batch, input_dims, output_dims, pads,
+          epilogue, node);
 }
 
 void fields(auto& archive, Is<IntegerProduct> auto& product) {

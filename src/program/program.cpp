@@ -116,9 +116,10 @@ std::string text(const Program& p, const Instruction& i) {
                          c.depthwise ? " depthwise"
                          : c.grouped ? " in groups"
                                      : "",
-                         c.winograd == no_register  ? ""
-                         : c.weights == no_register ? " by winograd"
-                                                    : " or winograd",
+                         c.packs_weights             ? " packed in the call"
+                         : c.winograd == no_register ? ""
+                         : c.weights == no_register  ? " by winograd"
+                                                     : " or winograd",
                          c.wide_winograd ? " of 6x6" : "", finish(p, c.finish), epilogue(p, c.epilogue), c.node);
     }
     case Opcode::integer: {

@@ -102,11 +102,12 @@ struct MatrixProduct {
   std::string node;
 };
 
-// A convolution by a library kernel, in f32, of channels-last tensors with constant weights. Spatial axes are depth,
+// A convolution by a library kernel, in f32, of channels-last tensors. Spatial axes are depth,
 // height and width; where there are fewer, the leading ones have size 1.
 struct Convolution {
   Register input, output;
   Register weights = no_register;   // packed for the direct kernel, the depthwise one or that of groups
+  bool packs_weights = false;       // in every call: `weights` are as the model has them, which only the run knows
   Register winograd = no_register;  // transformed ones, if that kernel is an alternative, or the only one
   bool wide_winograd = false;       // for tiles of 6x6 outputs, not 4x4
   Register bias = no_register;

@@ -185,7 +185,8 @@ class Verifier {
     if (c.depthwise && c.grouped) bad("a convolution's weights are packed for two kernels");
     if (c.wide_winograd && (c.winograd == no_register || c.stride[1] != 1)) bad("tiles of 6x6 outputs have no weights");
     optional_floats(c.bias);
-    for (Register r : {c.weights, c.winograd})
+    if (c.packs_weights && c.winograd != no_register) bad("weights are packed in the call and before");
+    for (Register r : {c.packs_weights ? no_register : c.weights, c.winograd})
       if (r != no_register && info(r).storage != Storage::constant) bad("weights must be a constant");
     check_shape(c);
     check_finish(c.finish, !c.depthwise);

@@ -68,6 +68,24 @@ void Library::run(const kernels::HalfGemm& gemm) {
   });
 }
 
+const float* Library::packed(const kernels::Convolution& convolution, kernels::ConvolutionVersion version) {
+  using Version = kernels::ConvolutionVersion;
+  const kernels::ConvolutionShape& shape = convolution.shape;
+  auto pack = [&](size_t elements, auto into) {
+    packed_.resize(std::max(packed_.size(), elements));
+    into(packed_.data());
+    return packed_.data();
+  };
+  const float* weights = convolution.packed_weights;
+  if (version == Version::depthwise)
+    return pack(kernels::packed_depthwise_elements(shape), [&](float* to) { pack_depthwise(shape, weights, to); });
+  if (version == Version::grouped)
+    return pack(kernels::packed_grouped_elements(table_, shape),
+                [&](float* to) { pack_grouped(table_, shape, weights, to); });
+  return pack(kernels::packed_convolution_elements(table_, shape),
+              [&](float* to) { pack_convolution(table_, shape, weights, to); });
+}
+
 void Library::run(const kernels::Convolution& convolution, kernels::ConvolutionVersion version) {
   int threads = workers_.threads();
   if (convolution.shape.output_pixels() == 0) return;

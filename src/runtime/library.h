@@ -28,6 +28,8 @@ class Library {
 
   void run(const Product& product);
   void run(const kernels::HalfGemm& gemm);
+  // The weights of a convolution that has them as ONNX does, as `version` takes them; until they are asked for again.
+  const float* packed(const kernels::Convolution& convolution, kernels::ConvolutionVersion version);
   // With weights as `version` takes them.
   void run(const kernels::Convolution& convolution, kernels::ConvolutionVersion version);
   void run(const kernels::IntegerProduct& product);
@@ -46,6 +48,7 @@ class Library {
   const kernels::KernelTable& table_;
   Workers& workers_;
   std::vector<float> memory_;
+  std::vector<float> packed_;
 };
 
 }  // namespace selkie::runtime

@@ -147,11 +147,43 @@ TEST(Library, TransposedConvolutions) {
   }
 }
 
-TEST(Library, WeightsThatAreNoConstantsGoThroughKernels) {
-  check(
+TEST(Library, WeightsOfUnknownSizesGoThroughKernels) {
+  std::string text =
       "func @main(%x: f32[N, 4, L], %w: f32[6, 2, K]) -> (y: ?) { %y = conv(%x, %w) {group = 2, pads = [1, 1]} "
-      "return %y }",
-      {.runs = 30, .least_good = 4, .largest = 9});
+      "return %y }";
+  EXPECT_EQ(compiled(text).convolutions.size(), 0u);
+  check(text, {.runs = 30, .least_good = 4, .largest = 9});
+}
+
+TEST(Library, WeightsThatOnlyTheRunKnowsArePackedInTheCall) {
+  for (std::string_view form : {"f32[6, 2, 3, 3] group = 2", "f32[32, 4, 3, 3] group = 1", "f32[4, 1, 3, 3] group = 4",
+                                "f32[7, 4, 1, 1] group = 1"}) {
+    size_t end = form.find("] ") + 1;
+    std::string text = fmt::format(
+        "func @main(%x: f32[N, 4, H, W], %w: {}) -> (y: ?) {{ %v = neg(%w) %c = conv(%x, %v) {{{}, pads = [1, 1, 1, "
+        "1]}} %y = relu(%c) return %y }}",
+        form.substr(0, end), form.substr(end + 1));
+    EXPECT_TRUE(compiled(text).convolutions.at(0).packs_weights) << text;
+    check(text, {.runs = 12, .least_good = 4, .largest = 17});
+  }
+}
+
+TEST(Library, LargeProductsByStrassen) {
+  std::string weights = constant("w", {256, 256}, 1);
+  for (std::string_view body : {"(%x: f32[M, 256]) -> (y: ?) { %p = matmul(%x, @w) %y = relu(%p) return %y }",
+                                "(%x: f32[M, 256]) -> (y: ?) { %p = matmul(%x, @w) %y = add(%p, %x) return %y }",
+                                "(%x: f32[M, 256]) -> (y: ?) { %p = matmul(%x, @w) %y = sigmoid(%p) return %y }"})
+    check(weights + "func @main" + std::string(body), {.runs = 6, .least_good = 2, .largest = 400});
+  std::string pixels = constant("w", {256, 256, 1, 1}, 1) +
+                       "func @main(%x: f32[N, 256, H, W]) -> (y: ?) { %p = conv(%x, @w) %y = add(%p, %x) return %y }";
+  check(pixels, {.runs = 4, .least_good = 2, .largest = 15});
+}
+
+TEST(Library, ProductsWithOneColumn) {
+  check("func @main(%x: f32[M, K], %c: f32[K, 1]) -> (y: ?) { %y = matmul(%x, %c) return %y }",
+        {.runs = 30, .least_good = 4, .largest = 50});
+  check("func @main(%x: f32[B, M, K], %c: f32[B, K, 1]) -> (y: ?) { %p = matmul(%x, %c) %y = tanh(%p) return %y }",
+        {.runs = 30, .least_good = 4, .largest = 20});
 }
 
 TEST(Library, WeightsThatSeveralNodesUseArePackedOnce) {
