@@ -15,7 +15,7 @@ from comparison.worker import PEERS
 from .bar import Bar
 from .budget import Budget
 from .footprint import footprints
-from .subjects import GROUPS, subjects
+from .subjects import QUICK_LEAVES_OUT, GROUPS, subjects
 from .visit import shortened, visit
 
 QUICK_SECONDS = 520  # of ten minutes; the rest is for starting, a last row that takes longer than it should, and the report
@@ -71,7 +71,7 @@ def head(given, settings, groups):
         "commit": output_of("git", "-C", str(ROOT), "describe", "--always", "--dirty"),
         "versions": versions(settings.engines), "engines": settings.engines, "threads": settings.threads, "groups": groups,
         "quick": settings.quick, "seconds_each": settings.seconds, "limit_s": settings.limit,
-        "command": command(given),
+        "left_out": sorted(QUICK_LEAVES_OUT) if settings.quick else [], "command": command(given),
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
     }  # fmt: skip
 
