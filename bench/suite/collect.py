@@ -15,7 +15,7 @@ from comparison.worker import PEERS
 from .bar import Bar
 from .budget import Budget
 from .footprint import footprints
-from .subjects import QUICK_LEAVES_OUT, GROUPS, subjects
+from .subjects import GROUPS, QUICK_LEAVES_OUT, subjects
 from .visit import shortened, visit
 
 QUICK_SECONDS = 520  # of ten minutes; the rest is for starting, a last row that takes longer than it should, and the report

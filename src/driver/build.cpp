@@ -21,7 +21,9 @@ namespace {
 // In this order: calls first, since facts and kernels are found where their bodies stand; then loops that are none and
 // decided arms, since what they leave is less; shapes before what only they used is removed.
 constexpr std::string_view pipeline[] = {
-    "inline_calls", "drop_identities", "fold_constants", "unroll_loops", "dead_arms", "fold_known",
+    "inline_calls", "drop_identities", "fold_constants", "unroll_loops",
+    // Which order is less work, facts may tell.
+    "products_before_gathers", "dead_arms", "fold_known",
     // Work moves to where it is needed, once: before shapes, since what moves brings its own.
     "merge_arms", "sink_into_arms", "hoist_invariants", "split_loops", "batch_levels", "shape_arithmetic",
     "static_attributes", "splits_as_slices", "fuse_attention",

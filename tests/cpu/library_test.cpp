@@ -179,6 +179,29 @@ TEST(Library, LargeProductsByStrassen) {
   check(pixels, {.runs = 4, .least_good = 2, .largest = 15});
 }
 
+TEST(Library, ProductsBeforeGathers) {
+  std::string weights = constant("w", {24, 33}, 1) + constant("b", {33}, 2);
+  std::string rows =
+      weights +
+      "func @main(%x: f32[N, 16], %y: f32[M, 8], %a: f32[P], %c: f32[P]) -> (y: ?) { %i = cast(%a) {to = "
+      "7} %j = cast(%c) {to = 7} %g = gather(%x, %i) %h = gather(%y, %j) %k = concat(%g, %h) {axis = 1} "
+      "%p = gemm(%k, @w, @b) %y1 = relu(%p) return %y1 }";
+  EXPECT_EQ(compiled(rows).products.size(), 4u);
+  check(rows, {.runs = 40, .least_good = 4, .largest = 30});
+  // Numbers of rows that only the run knows, and that must be equal; of N rows they are never more.
+  auto found = [&](std::string_view all) {
+    return weights + fmt::format(
+                         "const @one: i64[1] = {{-1}}\nfunc @main(%x: f32[{0}, 16], %y: f32[{0}, 8], %a: f32[N], "
+                         "%c: f32[N]) -> (y: ?) {{ %l = non_zero(%a) %r = non_zero(%c) %i = reshape(%l, @one) "
+                         "%j = reshape(%r, @one) %g = gather(%x, %i) %h = gather(%y, %j) %k = concat(%g, %h) "
+                         "{{axis = 1}} %y1 = matmul(%k, @w) return %y1 }}",
+                         all);
+  };
+  EXPECT_EQ(compiled(found("N")).products.size(), 2u);
+  EXPECT_EQ(compiled(found("M")).products.size(), 4u);
+  check(found("M"), {.runs = 80, .least_good = 2, .host_calls = 2, .largest = 4});
+}
+
 TEST(Library, ProductsWithOneColumn) {
   check("func @main(%x: f32[M, K], %c: f32[K, 1]) -> (y: ?) { %y = matmul(%x, %c) return %y }",
         {.runs = 30, .least_good = 4, .largest = 50});
