@@ -20,12 +20,6 @@ struct Case {
   int threads = 1;
 };
 
-void add_one(void* const* buffers, const int64_t* sizes, const int64_t* ranges) {
-  auto* c = static_cast<float*>(buffers[0]);
-  for (int64_t i = ranges[0]; i < ranges[1]; ++i)
-    for (int64_t j = ranges[2]; j < ranges[3]; ++j) c[i * sizes[0] + j] += 1;
-}
-
 int64_t strided_size(int64_t pixels, int64_t stride, int64_t channels) {
   return pixels == 0 ? 0 : (pixels - 1) * stride + channels;
 }

@@ -28,12 +28,6 @@ struct Case {
   Guarded::Side side = Guarded::Side::end;
 };
 
-void add_one(void* const* buffers, const int64_t* sizes, const int64_t* ranges) {
-  auto* c = static_cast<float*>(buffers[0]);
-  for (int64_t i = ranges[0]; i < ranges[1]; ++i)
-    for (int64_t j = ranges[2]; j < ranges[3]; ++j) c[i * sizes[0] + j] += 1;
-}
-
 void compare(const Case& t, const Gemm& gemm, const Guarded& c, double added) {
   for (int64_t i = 0; i < t.m; ++i) {
     for (int64_t j = 0; j < t.n + t.c_gap; ++j) {

@@ -18,12 +18,6 @@ float value_of(HalfKind kind, uint16_t bits) {
   return static_cast<float>(decode_float(kind == HalfKind::f16 ? DType::f16 : DType::bf16, bits));
 }
 
-void add_one(void* const* buffers, const int64_t* sizes, const int64_t* ranges) {
-  auto* c = static_cast<float*>(buffers[0]);
-  for (int64_t i = ranges[0]; i < ranges[1]; ++i)
-    for (int64_t j = ranges[2]; j < ranges[3]; ++j) c[i * sizes[0] + j] += 1;
-}
-
 struct Case {
   int64_t m, n, k;
   HalfKind kind;

@@ -27,12 +27,6 @@ struct Case {
   int64_t gap = 0;  // floats between rows of a and of c
 };
 
-void add_one(void* const* buffers, const int64_t* sizes, const int64_t* ranges) {
-  auto* c = static_cast<float*>(buffers[0]);
-  for (int64_t i = ranges[0]; i < ranges[1]; ++i)
-    for (int64_t j = ranges[2]; j < ranges[3]; ++j) c[i * sizes[0] + j] += 1;
-}
-
 // Backwards and one at a time: tasks of a stage may not depend on each other.
 void run(const KernelTable& table, const Gemm& gemm) {
   StrassenPlan plan = plan_strassen(table, gemm);

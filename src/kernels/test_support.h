@@ -68,6 +68,13 @@ class Guarded {
   float* data_;
 };
 
+// An epilogue over rows of sizes[0] floats.
+inline void add_one(void* const* buffers, const int64_t* sizes, const int64_t* ranges) {
+  auto* c = static_cast<float*>(buffers[0]);
+  for (int64_t i = ranges[0]; i < ranges[1]; ++i)
+    for (int64_t j = ranges[2]; j < ranges[3]; ++j) c[i * sizes[0] + j] += 1;
+}
+
 // Scratch memory aligned as kernels expect it, with the bytes after it watched.
 class TestScratch {
  public:

@@ -12,12 +12,6 @@ using namespace testing;
 
 constexpr float untouched = 12345.0f;
 
-void add_one(void* const* buffers, const int64_t* sizes, const int64_t* ranges) {
-  auto* c = static_cast<float*>(buffers[0]);
-  for (int64_t i = ranges[0]; i < ranges[1]; ++i)
-    for (int64_t j = ranges[2]; j < ranges[3]; ++j) c[i * sizes[0] + j] += 1;
-}
-
 struct Case {
   ConvolutionShape shape;
   WinogradWeights weights = WinogradWeights::transformed;

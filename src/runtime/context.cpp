@@ -664,7 +664,7 @@ class Context::Machine {
                               .output_pixel_stride = c.output_channels,
                               .finish = finish(c.finish),
                               .epilogue = {}};
-    if (c.packs_weights) call.packed_weights = library_.packed(call, version);
+    if (c.packs_weights) call.packed_weights = library_.packed(call.shape, call.packed_weights, version);
     with_epilogue(c.epilogue, call.shape.output_pixels(), c.output_channels, [&](const kernels::Epilogue& epilogue) {
       call.epilogue = epilogue;
       library_.run(call, version);

@@ -68,15 +68,14 @@ void Library::run(const kernels::HalfGemm& gemm) {
   });
 }
 
-const float* Library::packed(const kernels::Convolution& convolution, kernels::ConvolutionVersion version) {
+const float* Library::packed(const kernels::ConvolutionShape& shape, const float* weights,
+                             kernels::ConvolutionVersion version) {
   using Version = kernels::ConvolutionVersion;
-  const kernels::ConvolutionShape& shape = convolution.shape;
   auto pack = [&](size_t elements, auto into) {
     packed_.resize(std::max(packed_.size(), elements));
     into(packed_.data());
     return packed_.data();
   };
-  const float* weights = convolution.packed_weights;
   if (version == Version::depthwise)
     return pack(kernels::packed_depthwise_elements(shape), [&](float* to) { pack_depthwise(shape, weights, to); });
   if (version == Version::grouped)

@@ -28,8 +28,9 @@ class Library {
 
   void run(const Product& product);
   void run(const kernels::HalfGemm& gemm);
-  // The weights of a convolution that has them as ONNX does, as `version` takes them; until they are asked for again.
-  const float* packed(const kernels::Convolution& convolution, kernels::ConvolutionVersion version);
+  // Weights that lie as ONNX has them, as `version` takes them; they last until the next call.
+  const float* packed(const kernels::ConvolutionShape& shape, const float* weights,
+                      kernels::ConvolutionVersion version);
   // With weights as `version` takes them.
   void run(const kernels::Convolution& convolution, kernels::ConvolutionVersion version);
   void run(const kernels::IntegerProduct& product);

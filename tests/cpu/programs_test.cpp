@@ -157,6 +157,7 @@ void check_programs(Mix mix, bool check_kernels, Counts counts) {
   }
   if (const char* given = std::getenv("SELKIE_SEED")) seed = std::strtoull(given, nullptr, 10);
   fmt::print("fresh seed {}\n", seed);
+  std::fflush(stdout);  // a program that aborts must not take it along
   Totals totals;
   for (auto [start, count] : {std::pair(uint64_t{2'000'000'000'000}, counts.fixed), std::pair(seed, counts.fresh)})
     for (int i = 0; i < count && !testing::Test::HasFailure(); ++i)
