@@ -106,8 +106,19 @@ void Emitter::parameters() {
     program().parameters.push_back(r);
   }
   for (const auto& parameter : main_.body.parameters) bind_symbols(*parameter, registers_[parameter.get()], true);
+  for (const auto& parameter : main_.body.parameters) bind_declared_dims(*parameter);
   program().entry_slots = program().slots;
   entry_code_ = std::exchange(code_, {});
+}
+
+// Where the analysis says a dim of an input by others, checks may still be told by its own name.
+void Emitter::bind_declared_dims(const Value& parameter) {
+  const RegisterInfo& info = program().registers[registers_[&parameter]];
+  if (!info.is_tensor || !parameter.type.dims || parameter.type.dims->size() != info.dims.size()) return;
+  for (size_t i = 0; i < info.dims.size(); ++i) {
+    sym::Expr dim = (*parameter.type.dims)[i];
+    if (dim.is_symbol() && !sizes_.knows(dim)) sizes_.bind(dim, info.dims[i], true);
+  }
 }
 
 // Every dim of an input must be what the analysis found it to be; then what relates the inputs to each other.
@@ -126,12 +137,22 @@ void Emitter::entry_checks() {
                                                       parameter->name, i, escaped(to_string(dim)))});
     }
   }
-  for (const EntryCheck& check : given_checks_)
-    if (sizes_.knows(check.a) && sizes_.knows(check.b))
-      program().checks.push_back(
-          {.equal = check.equal, .a = slot(check.a), .b = slot(check.b), .text = check_text(check.text)});
+  add_entry_checks(given_checks_);
+  // Passes may have brought out of a region what it requires, so that it is required of every run.
+  add_entry_checks(compiler::entry_checks(rdp_));
   later_checks_ = rdp_.later_checks();
   entry_check_count_ = program().checks.size();
+}
+
+void Emitter::add_entry_checks(const std::vector<EntryCheck>& checks) {
+  for (const EntryCheck& check : checks) {
+    if (!sizes_.knows(check.a) || !sizes_.knows(check.b)) continue;
+    program::Check made{.equal = check.equal, .a = slot(check.a), .b = slot(check.b), .text = check_text(check.text)};
+    bool is_made = std::ranges::any_of(program().checks, [&](const program::Check& other) {
+      return other.equal == made.equal && other.a == made.a && other.b == made.b;
+    });
+    if (!is_made) program().checks.push_back(std::move(made));
+  }
 }
 
 bool Emitter::can_check(const analysis::Check& check) const {

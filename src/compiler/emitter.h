@@ -40,7 +40,9 @@ class Emitter {
 
   // compile.cpp: the frame of a program and what is not a library call.
   void parameters();
+  void bind_declared_dims(const Value& parameter);
   void entry_checks();
+  void add_entry_checks(const std::vector<EntryCheck>& checks);
   bool can_check(const analysis::Check& check) const;
   void add_check(const analysis::Check& check);
   void flush_checks();

@@ -14,7 +14,7 @@ namespace selkie::driver {
 struct Options {
   compiler::Options compiler = {};
   interp::Options host = {};      // of operators that run on the host
-  bool check_kernels = false;     // kernels are interpreted, with every access checked
+  bool check_kernels = false;     // kernels are interpreted and library calls measured: every access is checked
   int threads = 1;                // that compile
   std::string cache_folder = {};  // where code is kept from one compilation to the next; none if empty
   uint64_t cache_bytes = uint64_t{256} << 20;

@@ -13,7 +13,8 @@ class ArenaMemory {
  public:
   // At least so many bytes, which are undefined; called once per run. Fails if they cannot be had.
   std::byte* provide(int64_t bytes);
-  bool holds(const std::byte* at) const { return at >= memory_.get() && at < memory_.get() + reserved_; }
+  bool holds(const std::byte* at) const { return at >= memory_.get() && at < end(); }
+  const std::byte* end() const { return memory_.get() + reserved_; }
 
   // Runs after which what none of them needed is given back.
   static constexpr int patience = 64;

@@ -14,6 +14,7 @@
 #include "runtime/buffers.h"
 #include "runtime/growing.h"
 #include "runtime/library.h"
+#include "runtime/reach.h"
 #include "runtime/size_steps.h"
 
 namespace selkie::runtime {
@@ -121,6 +122,7 @@ class Context::Machine {
       at = i.a;
       return;
     }
+    if (executable_->interpreter) check_reach(i);
     if (profile_ == nullptr)
       execute(i);
     else
@@ -567,10 +569,36 @@ class Context::Machine {
     });
   }
 
+  // How many bytes there are from the first of a register on, whatever its dims say. Of what a state points to in the
+  // arena only the end of that is known.
+  int64_t bytes_behind(Register r) const {
+    const RegisterInfo& info = program_.registers[r];
+    if (info.storage == Storage::view) return bytes_behind(info.viewed) - (info.offset ? slots_[*info.offset] : 0);
+    if (info.storage == Storage::arena) return info.alternates ? place_bytes(info) : slots_[info.bytes];
+    const Value& value = values_[r];
+    if (!value.host.is_tensor()) return arena_.holds(value.data) ? arena_.end() - value.data : 0;
+    return value.host.tensor().bytes() + value.host.tensor().byte_size() - value.data;
+  }
+
+  // In runs that check kernels: library calls stay in the memory of their operands.
+  void check_reach(const Instruction& i) const {
+    for (const Reach& reach : reaches_of(program_, i, slots_)) {
+      const RegisterInfo& info = program_.registers[reach.value];
+      CHECK(reach.elements == 0 ||
+                reach.elements * static_cast<int64_t>(element_size(info.dtype)) <= bytes_behind(reach.value),
+            "{} reaches {} elements into '{}', which has {} bytes", program::node_of(program_, i), reach.elements,
+            info.name, bytes_behind(reach.value));
+    }
+  }
+
   void interpret(const program::Launch& l, const Arguments& arguments, std::span<const int64_t> ranges) {
     std::vector<CheckedBuffer> checked;
-    for (size_t i = 0; i < l.buffers.size(); ++i)
-      checked.push_back({.data = arguments.buffers[i], .elements = element_count(dims_of(l.buffers[i]))});
+    for (size_t i = 0; i < l.buffers.size(); ++i) {
+      auto size = static_cast<int64_t>(element_size(program_.registers[l.buffers[i]].dtype));
+      checked.push_back(
+          {.data = arguments.buffers[i],
+           .elements = std::min(element_count(dims_of(l.buffers[i])), bytes_behind(l.buffers[i]) / size)});
+    }
     executable_->interpreter(l.kernel, checked, {arguments.sizes, l.sizes.size()}, ranges);
   }
 

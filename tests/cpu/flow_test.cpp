@@ -307,7 +307,6 @@ func @main(%n: i64[], %x: f32[*]) -> (y: ?) {
   EXPECT_EQ(difference(context.run(std::vector<HostValue>{twice, f32({1}, {1})})[0], f32({1, 2}, {1, 1})), "");
 }
 
-// Random numbers are others in every trip.
 // What the product requires is known of the result of the branch only, not inside its arms.
 TEST(Flow, RequiredDimsOfBranchesAreChecked) {
   driver::Built built = build(R"(
@@ -359,6 +358,30 @@ func @main(%n: i64[], %x: f32[B], %y: f32[1], %w: f32[1, 3]) -> (z: ?, v: ?) {
   EXPECT_EQ(difference(out[1], f32({1, 3}, {2, 4, 6})), "");
 }
 
+// What both arms require is required of every run once it is computed before the branch; so is what the body of a loop
+// of one trip requires. Before, only the checks of the model as it was given were made.
+TEST(Flow, RequirementsThatPassesBringOutOfRegionsAreChecked) {
+  for (std::string_view region :
+       {"if(%p) then() { %a = reshape(%x, %s) %b = add(%a, %y) yield %b } else() { %c = reshape(%x, %s) %d = "
+        "mul(%c, %y) yield %d }",
+        "loop(@one, _, %y) body(%i: i64[], %go: bool[], %in: ?) { %a = reshape(%x, %s) %b = add(%a, %in) yield "
+        "%go, %b }"}) {
+    std::string text = fmt::format(
+        "const @one: i64[] = {{1}} func @main(%p: bool[], %x: f32[A, B], %y: f32[C, D]) -> (z: ?) {{ %s = shape(%y) %r "
+        "= {} %z = relu(%r) return %z }}",
+        region);
+    SCOPED_TRACE(text);
+    driver::Built built = build(text, {.check_kernels = true});
+    runtime::Context context(built.executable);
+    Tensor yes = Tensor::scalar_bool(true);
+    Tensor wide = f32({2, 3}, {1, 2, 3, 4, 5, 6});
+    expect_as_reference(built, text, {yes, wide, f32({3, 2}, {1, 1, 1, 1, 1, 1})});
+    std::string said = error_of(context, {yes, f32({1, 2}, {1, 2}), wide});
+    EXPECT_NE(said.find("reshape"), std::string::npos) << said;
+  }
+}
+
+// Random numbers are others in every trip.
 TEST(Flow, RandomNumbersDifferFromTripToTrip) {
   driver::Built built = build(
       "const @three: i64[] = {3} func @main(%x: f32[4]) -> (y: ?) { %y = loop(@three, _) body(%i: "
