@@ -2,7 +2,7 @@
 # meant to be unrolled into registers, and unoptimised they are too slow to test.
 set(kernel_flags -O3 -ffp-contract=fast -Wno-psabi)
 set_source_files_properties(src/kernels/table_generic.cpp src/kernels/wide_table_test.cpp src/kernels/integer_generic.cpp
-                            src/kernels/wide_integer_test.cpp src/kernels/half_generic.cpp PROPERTIES COMPILE_OPTIONS "${kernel_flags}")
+                            src/kernels/wide_integer_test.cpp src/kernels/half_generic.cpp src/kernels/subnormals.cpp PROPERTIES COMPILE_OPTIONS "${kernel_flags}")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(src/kernels/table_avx2.cpp PROPERTIES COMPILE_OPTIONS "${kernel_flags};-mavx2;-mfma")
   set_source_files_properties(src/kernels/integer_avx2.cpp PROPERTIES COMPILE_OPTIONS "${kernel_flags};-mavx2")

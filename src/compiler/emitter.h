@@ -237,6 +237,8 @@ class Emitter {
   void emit_product(const Node& node, const Value& stored, const std::set<const Node*>& inlined);
   std::optional<Register> packed_factor(const Value& b, const ir::ProductForm& form);
   Register pack_factor(const Value& b, int64_t k, int64_t n, bool swapped);
+  // Without subnormals, which weights lose when they are packed.
+  Register bias_of(const Value& bias);
   // A constant is packed once in each form, however many nodes use it: what `pack` gives, or gave before.
   Register packed_once(const ir::Constant& constant, std::vector<int64_t> form, const std::function<Register()>& pack);
   // Weights of a convolution, which are packed when all are known, since those that are transformed share a bound.

@@ -11,6 +11,7 @@
 #include "kernels/grouped.h"
 #include "kernels/half_gemm.h"
 #include "kernels/recurrent.h"
+#include "kernels/subnormals.h"
 
 namespace selkie::compiler {
 namespace {
@@ -129,6 +130,18 @@ std::optional<program::Register> Emitter::packed_factor(const Value& b, const ir
   return packed_once(*b.constant, {swapped, *k, *n}, [&] { return pack_factor(b, *k, *n, swapped); });
 }
 
+program::Register Emitter::bias_of(const Value& bias) {
+  if (options_.exact || bias.constant == nullptr || bias.constant->dtype != DType::f32) return register_of(bias);
+  Tensor given = bias.constant->tensor();
+  if (!kernels::has_subnormals(given.values<float>())) return register_of(bias);
+  return packed_once(*bias.constant, {}, [&] {
+    Tensor flushed(DType::f32, given.dims());
+    std::ranges::copy(given.values<float>(), flushed.mutable_data<float>());
+    kernels::flush_subnormals({flushed.mutable_data<float>(), static_cast<size_t>(flushed.count())});
+    return constant_register(std::move(flushed), bias.name);
+  });
+}
+
 program::Register Emitter::packed_once(const ir::Constant& constant, std::vector<int64_t> form,
                                        const std::function<Register()>& pack) {
   auto [at, fresh] = packed_forms_.try_emplace({&constant, std::move(form)});
@@ -155,8 +168,10 @@ program::Register Emitter::pack_factor(const Value& b, int64_t k, int64_t n, boo
   for (int64_t first = 0; first < n; first += columns) {
     int64_t count = std::min(columns, n - first);
     ElementRange range{.first = static_cast<size_t>(first * k), .count = static_cast<size_t>(count * k)};
-    packings().add(*b.constant, range, [=](const float* from) {
-      kernels::pack_b(table(), from, row_stride, column_stride, k, count, reinterpret_cast<float*>(to) + first * k);
+    packings().add(*b.constant, range, [=, exact = options_.exact](const float* from) {
+      float* panels = reinterpret_cast<float*>(to) + first * k;
+      kernels::pack_b(table(), from, row_stride, column_stride, k, count, panels);
+      if (!exact) kernels::flush_subnormals({panels, kernels::packed_b_elements(table(), k, count)});
     });
   }
   return constant_register(std::move(packed), b.name);
@@ -173,7 +188,7 @@ void Emitter::emit_product(const Node& node, const Value& stored, const std::set
   } else {
     product.b = factor(*node.operands[1], form.b);
   }
-  if (form.bias) product.bias = register_of(*node.operands[*form.bias]);
+  if (form.bias) product.bias = bias_of(*node.operands[*form.bias]);
   for (sym::Expr extent : form.batch) product.batch.push_back(slot(extent));
   bool is_f32 = program().registers[product.b.value].dtype == DType::f32;
   Destination to = destination(node, stored, inlined, {.adds = is_f32, .clamps = is_f32});
@@ -213,7 +228,10 @@ program::Register Emitter::packed_weights(const ir::Constant& weights, const std
   return packed_once(weights, std::move(key), [&] {
     Tensor to = packed_.tensor(DType::f32, {static_cast<int64_t>(elements)});
     packings().add(weights, whole(weights),
-                   [pack, data = to.mutable_data<float>()](const float* from) { pack(from, data); });
+                   [pack, data = to.mutable_data<float>(), elements, exact = options_.exact](const float* from) {
+                     pack(from, data);
+                     if (!exact) kernels::flush_subnormals({data, elements});
+                   });
     return constant_register(std::move(to), name);
   });
 }
@@ -292,7 +310,7 @@ void Emitter::emit_convolution(const Node& node, const Value& stored, const std:
   call.grouped = !call.depthwise && kernels::takes_grouped(table(), shape);
   // Filters made by the run may be equal, and then give equal results by the direct kernel alone.
   call.exact = options_.exact || weights.constant == nullptr;
-  if (node.operands.size() > 2 && node.operands[2] != nullptr) call.bias = register_of(*node.operands[2]);
+  if (node.operands.size() > 2 && node.operands[2] != nullptr) call.bias = bias_of(*node.operands[2]);
   Destination to = destination(node, stored, inlined, {.adds = !call.depthwise, .clamps = true});
   call.output = to.output;
   call.finish = to.finish;
@@ -376,13 +394,15 @@ program::Register Emitter::pack_recurrent(const kernels::RecurrentShape& shape,
                                           const std::array<const ir::Constant*, 4>& weights, const std::string& name) {
   Tensor packed =
       packed_.tensor(DType::f32, {static_cast<int64_t>(kernels::packed_recurrent_elements(table(), shape))});
-  packings().add(static_cast<size_t>(packed.count()), [shape, weights, to = packed.mutable_data<float>()] {
+  auto elements = static_cast<size_t>(packed.count());
+  packings().add(elements, [shape, weights, elements, to = packed.mutable_data<float>(), exact = options_.exact] {
     std::array<Room, 4> rooms;
     std::array<std::optional<Weights>, 4> given;
     std::array<const float*, 4> data{};
     for (size_t i = 0; i < weights.size(); ++i)
       if (weights[i] != nullptr) data[i] = given[i].emplace(*weights[i], whole(*weights[i]), rooms[i]).data();
     kernels::pack_recurrent(table(), shape, {.w = data[0], .r = data[1], .bias = data[2], .peepholes = data[3]}, to);
+    if (!exact) kernels::flush_subnormals({to, elements});
   });
   return constant_register(std::move(packed), name);
 }

@@ -11,6 +11,7 @@
 #include "kernels/gemm.h"
 #include "kernels/recurrent.h"
 #include "kernels/roofs.h"
+#include "kernels/subnormals.h"
 
 namespace selkie::kernels::bench {
 
@@ -90,6 +91,41 @@ void gemms(const Bench& bench) {
   rows.insert(rows.end(), {96, 128, 512});
   for (auto [n, k] : {std::pair<int64_t, int64_t>{768, 768}, {3072, 768}, {768, 3072}})
     for (int64_t m : rows) gemm(bench, m, n, k);
+}
+
+// A product by weights of which one in so many is subnormal, and by the same ones flushed.
+void subnormal(const Bench& bench, int64_t one_in) {
+  constexpr int64_t size = 480;
+  Aligned a(random_floats(size * size, 1));
+  Aligned c(static_cast<size_t>(size * size));
+  std::vector<float> b = random_floats(size * size, 2);
+  for (size_t i = 0; i < b.size(); i += static_cast<size_t>(one_in)) b[i] = 1e-40F;
+  Aligned packed(packed_b_elements(bench.table, size, size));
+  pack_b(bench.table, b.data(), size, 1, size, size, packed.data());
+  Aligned flushed(packed_b_elements(bench.table, size, size));
+  std::copy_n(packed.data(), packed_b_elements(bench.table, size, size), flushed.data());
+  flush_subnormals({flushed.data(), packed_b_elements(bench.table, size, size)});
+  auto multiply = [&](const float* weights) {
+    Gemm problem{.m = size,
+                 .n = size,
+                 .k = size,
+                 .a = a.data(),
+                 .a_row_stride = size,
+                 .packed_b = weights,
+                 .c = c.data(),
+                 .c_row_stride = size};
+    GemmPlan plan = plan_gemm(bench.table, problem, 1);
+    Aligned scratch(plan.scratch_bytes / 4);
+    run_gemm(bench.table, problem, plan, 0, plan.tasks(), scratch.data());
+  };
+  auto [seconds, kept] =
+      best_of_turns(1, [&](int64_t) { multiply(flushed.data()); }, [&](int64_t) { multiply(packed.data()); });
+  fmt::print("{0} x {0} x {0}, a weight in {1} subnormal: {2:.2f} of what it takes unless they are flushed\n", size,
+             one_in, seconds / kept);
+}
+
+void subnormals(const Bench& bench) {
+  for (int64_t one_in : {100, 1000, 10'000}) subnormal(bench, one_in);
 }
 
 // The products of a transformer's layers one after the other, so that weights come from memory as they do in a model.
@@ -285,10 +321,10 @@ struct Section {
   void (*function)(const Bench&);
 };
 constexpr Section sections[] = {
-    {"roofs", roofs},        {"gemm", gemms},           {"layers", layers},        {"convolution", convolutions},
-    {"strassen", strassens}, {"stem", stems},           {"depthwise", depthwises}, {"grouped", groupeds},
-    {"winograd", winograds}, {"attention", attentions}, {"recurrent", recurrents}, {"integer", integers},
-    {"half", halves}};
+    {"roofs", roofs},           {"gemm", gemms},         {"layers", layers},        {"convolution", convolutions},
+    {"subnormals", subnormals}, {"strassen", strassens}, {"stem", stems},           {"depthwise", depthwises},
+    {"grouped", groupeds},      {"winograd", winograds}, {"attention", attentions}, {"recurrent", recurrents},
+    {"integer", integers},      {"half", halves}};
 
 int run(int count, char** names) {
   Isa isa = best_isa();

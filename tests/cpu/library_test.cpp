@@ -110,6 +110,32 @@ TEST(Library, ExactConvolutionsAreNotByWinograd) {
 }
 
 // Blocks of the result are made by a convolution, whatever the strides; what has no such form is gathered by a kernel.
+// Trained weights may be full of numbers that are too small to matter, each of which costs many cycles.
+TEST(Library, SubnormalWeightsAreFlushedUnlessExact) {
+  auto outputs = [](bool exact) {
+    std::string text =
+        "const @w: f32[2, 2, 1, 1] = {1e-40, 0.5, 2e-38, -1e-39}\nconst @b: f32[2] = {1e-39, 3e-38}\n"
+        "const @m: f32[2, 2] = {1e-40, 0.5, 2e-38, -1e-39}\nconst @r: f32[1, 2, 2] = {1e-40, 0.5, 0.25, 2e-38}\n"
+        "func @main(%x: f32[N, 2, H, W], %v: f32[M, 2], %s: f32[T, 1, 2]) -> (y: ?, z: ?, h: ?) { %y = conv(%x, @w, "
+        "@b) "
+        "%z = matmul(%v, @m) %h, %l = rnn(%s, @r, @r) {hidden_size = 2, activations = [\"Relu\"]} return %y, %z, %h }";
+    driver::Built built = driver::build(ir::parse(text, ops::op_set(), "test"), {.compiler = {.exact = exact}});
+    EXPECT_EQ(built.host_calls, 0u);
+    auto large = [](Dims dims) { return narrow<double>(std::vector<double>{1e30, 0}, DType::f32, dims); };
+    std::vector<double> all;
+    for (const HostValue& out : runtime::Context(built.executable)
+                                    .run(std::vector<HostValue>{large({1, 2, 1, 1}), large({1, 2}), large({1, 1, 2})}))
+      for (double v : widen<double>(out.tensor())) all.push_back(v);
+    return all;
+  };
+  auto near = [](const std::vector<double>& actual, const std::vector<double>& expected) {
+    ASSERT_EQ(actual.size(), expected.size());
+    for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], std::fabs(expected[i]) / 1e4) << i;
+  };
+  near(outputs(true), {1e-10, 2e-8, 1e-10, 5e29, 1e-10, 2.5e29});
+  near(outputs(false), {0, 2e-8, 0, 5e29, 0, 2.5e29});  // normal ones count, however small
+}
+
 TEST(Library, TransposedConvolutions) {
   Rules rules{.runs = 12, .least_good = 3, .largest = 9};
   auto transposed = [](std::string_view input, const Dims& weights, int64_t channels, std::string_view attrs) {
