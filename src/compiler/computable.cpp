@@ -67,17 +67,26 @@ void Emitter::find_computable(const ir::Region& region, KnownSymbols& known) {
 
 namespace {
 
-// fn(symbol) for the symbols of dims and elements that stand for how often a node runs its region, or for which trip
-// it is.
-template <class Function>
-void for_each_count(const Known& known, const analysis::Rdp& rdp, const ir::Node& node, SymbolInfo::Kind kind,
-                    Function fn) {
-  std::vector<sym::Expr> symbols;
+void collect_symbols(const Known& known, std::vector<sym::Expr>& symbols) {
   if (known.type.dims)
     for (sym::Expr d : *known.type.dims) sym::collect_symbols(d, symbols);
   if (known.contents)
     for (sym::Expr e : known.contents->elements)
       if (e) sym::collect_symbols(e, symbols);
+}
+
+void collect_symbols(const std::vector<analysis::Check>& checks, std::vector<sym::Expr>& symbols) {
+  for (const analysis::Check& check : checks) {
+    if (check.kind == analysis::Check::Kind::rank) continue;
+    sym::collect_symbols(check.a, symbols);
+    sym::collect_symbols(check.b, symbols);
+  }
+}
+
+// fn(symbol) for those that stand for how often a node runs its region, or for which trip it is.
+template <class Function>
+void for_each_count(const std::vector<sym::Expr>& symbols, const analysis::Rdp& rdp, const ir::Node& node,
+                    SymbolInfo::Kind kind, Function fn) {
   for (sym::Expr s : symbols) {
     const SymbolInfo* info = rdp.symbol(s);
     if (info != nullptr && info->kind == kind && info->node == &node) fn(s);
@@ -94,28 +103,34 @@ void Emitter::find_in_regions(const Node& node, KnownSymbols& known) {
   for (const auto& region : node.regions) {
     if (!is_possible(*region)) continue;
     size_t before = known.in_order.size();
-    for (const auto& parameter : region->parameters)
-      for_each_count(rdp_.known(*parameter), rdp_, node, SymbolInfo::Kind::index,
-                     [&](sym::Expr s) { known.insert(s); });
+    std::vector<sym::Expr> symbols;
+    for (const auto& parameter : region->parameters) collect_symbols(rdp_.known(*parameter), symbols);
+    for_each_count(symbols, rdp_, node, SymbolInfo::Kind::index, [&](sym::Expr s) { known.insert(s); });
     find_computable(*region, known);
     known.shrink(before);
   }
-  for (const auto& result : node.results)
-    for_each_count(rdp_.known(*result), rdp_, node, SymbolInfo::Kind::trips, [&](sym::Expr s) { known.insert(s); });
+  std::vector<sym::Expr> symbols;
+  for (const auto& result : node.results) collect_symbols(rdp_.known(*result), symbols);
+  for_each_count(symbols, rdp_, node, SymbolInfo::Kind::trips, [&](sym::Expr s) { known.insert(s); });
 }
 
+// Where a node requires of a dim that changes from trip to trip what it must be, only the check still names the trip.
 void Emitter::bind_index(const Node& node, const ir::Region& body, Slot index) {
-  for (const auto& parameter : body.parameters)
-    for_each_count(rdp_.known(*parameter), rdp_, node, SymbolInfo::Kind::index, [&](sym::Expr s) {
-      if (!sizes_.knows(s)) sizes_.bind(s, index, false);
-    });
+  std::vector<sym::Expr> symbols;
+  for (const auto& parameter : body.parameters) collect_symbols(rdp_.known(*parameter), symbols);
+  collect_symbols(later_checks_, symbols);
+  for_each_count(symbols, rdp_, node, SymbolInfo::Kind::index, [&](sym::Expr s) {
+    if (!sizes_.knows(s)) sizes_.bind(s, index, false);
+  });
 }
 
 void Emitter::bind_trips(const Node& node, Slot trips) {
-  for (const auto& result : node.results)
-    for_each_count(rdp_.known(*result), rdp_, node, SymbolInfo::Kind::trips, [&](sym::Expr s) {
-      if (!sizes_.knows(s)) sizes_.bind(s, trips, false);
-    });
+  std::vector<sym::Expr> symbols;
+  for (const auto& result : node.results) collect_symbols(rdp_.known(*result), symbols);
+  collect_symbols(later_checks_, symbols);
+  for_each_count(symbols, rdp_, node, SymbolInfo::Kind::trips, [&](sym::Expr s) {
+    if (!sizes_.knows(s)) sizes_.bind(s, trips, false);
+  });
 }
 
 std::string Emitter::control_refusal(const Node& node, const KnownSymbols& known) const {
@@ -144,8 +159,9 @@ std::string Emitter::control_refusal(const Node& node, const KnownSymbols& known
 // What is known of the first trip before it is known that there is one.
 Emitter::KnownSymbols Emitter::at_first_trip(const Node& node, const ControlForm& form, KnownSymbols known) const {
   const ir::Region& body = *node.regions[0];
-  for (const auto& parameter : body.parameters)
-    for_each_count(rdp_.known(*parameter), rdp_, node, SymbolInfo::Kind::index, [&](sym::Expr s) { known.insert(s); });
+  std::vector<sym::Expr> symbols;
+  for (const auto& parameter : body.parameters) collect_symbols(rdp_.known(*parameter), symbols);
+  for_each_count(symbols, rdp_, node, SymbolInfo::Kind::index, [&](sym::Expr s) { known.insert(s); });
   for (size_t i = 0; i < form.states; ++i) {
     const ir::Type& type = rdp_.known(*body.parameters[(form.counts ? 2 : 0) + i]).type;
     const ir::Type& initial = rdp_.known(*node.operands[form.first_state + i]).type;

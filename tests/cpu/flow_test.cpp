@@ -358,6 +358,26 @@ func @main(%n: i64[], %x: f32[B], %y: f32[1], %w: f32[1, 3]) -> (z: ?, v: ?) {
   EXPECT_EQ(difference(out[1], f32({1, 3}, {2, 4, 6})), "");
 }
 
+// A state whose last dim is B in the first trip and A in all others, although the product requires B in each. Only the
+// check still names the trip.
+TEST(Flow, RequiredDimsOfStatesThatChangeAreChecked) {
+  std::string text = R"(
+func @main(%w: f32[B, A], %x: f32[D, C, B]) -> (y: ?, all: ?) {
+  %y, %all = scan(%x, %x) {num_scan_inputs = 1} body(%in: ?, %slice: ?) {
+    %out = matmul(%in, %w)
+    yield %out, %out
+  }
+  return %y, %all
+})";
+  driver::Built built = build(text, {.check_kernels = true});
+  runtime::Context context(built.executable);
+  auto zeros = [](Dims dims) { return Tensor(DType::f32, std::move(dims)); };
+  expect_as_reference(built, text, {zeros({2, 8}), zeros({1, 4, 2})});
+  expect_as_reference(built, text, {zeros({3, 3}), zeros({4, 2, 3})});
+  std::string said = error_of(context, {zeros({2, 8}), zeros({2, 4, 2})});
+  EXPECT_NE(said.find("but the sides are 8 and 2"), std::string::npos) << said;
+}
+
 // What both arms require is required of every run once it is computed before the branch; so is what the body of a loop
 // of one trip requires. Before, only the checks of the model as it was given were made.
 TEST(Flow, RequirementsThatPassesBringOutOfRegionsAreChecked) {
