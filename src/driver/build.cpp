@@ -5,6 +5,7 @@
 #include <set>
 
 #include "analysis/rdp.h"
+#include "base/code_pages.h"
 #include "base/memory.h"
 #include "code_fingerprint.h"
 #include "codegen/cpu/compile.h"
@@ -125,6 +126,7 @@ size_t count_kernels(const program::Program& program) {
 }
 
 Built build(std::shared_ptr<ir::Module> module, const Options& options) {
+  CodePages code_pages;
   auto executable = std::make_shared<runtime::Executable>();
   Built built{.executable = executable};
   std::vector<compiler::EntryCheck> checks;
@@ -150,6 +152,7 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   }
   // Weights take the memory that compilation needed, instead of more.
   give_back_memory();
+  code_pages.give_back_new_ones();
   release_files(*module);
   compiled.packings.run(options.threads);
   release_files(*module);
