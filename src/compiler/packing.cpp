@@ -18,13 +18,24 @@ bool is_aligned(const ir::Constant& constant) {
   return constant.in_memory || reinterpret_cast<uintptr_t>(constant.raw.data()) % alignment == 0;
 }
 
+constexpr size_t neighbourhood = size_t{64} << 10;  // of a page, which the system brings in with it
+
+// With what came in beside them: of many small constants that is most of a file.
+void release_around(const MappedFile& file, std::span<const std::byte> bytes) {
+  std::span<const std::byte> all = file.bytes();
+  auto begin = static_cast<size_t>(bytes.data() - all.data());
+  size_t end = std::min(begin + bytes.size() + neighbourhood, all.size());
+  begin -= std::min(begin, neighbourhood);
+  file.release(all.subspan(begin, end - begin));
+}
+
 // Piece by piece, and what was copied is given back, so that large weights are not in memory once more.
 void move_out(const MappedFile* file, std::span<const std::byte> raw, std::byte* to) {
   for (size_t at = 0; at < raw.size(); at += piece_bytes) {
     std::span<const std::byte> part = raw.subspan(at, std::min(piece_bytes, raw.size() - at));
     if (file != nullptr) file->expect(part);
     std::memcpy(to + at, part.data(), part.size());
-    if (file != nullptr) file->release(part);
+    if (file != nullptr) release_around(*file, part);
   }
 }
 
@@ -52,7 +63,7 @@ Weights::Weights(const ir::Constant& constant, ElementRange range, Room& room) :
 }
 
 Weights::~Weights() {
-  if (file_ != nullptr) file_->release(raw_);
+  if (file_ != nullptr && !raw_.empty()) release_around(*file_, raw_);
 }
 
 bool Weights::is_aligned(const ir::Constant& constant) { return compiler::is_aligned(constant); }
@@ -95,7 +106,6 @@ void Packings::run(int threads) {
 }
 
 Tensor stored_constant(const ir::Constant& constant, Slab& slab, Packings& packings) {
-  constexpr size_t neighbourhood = size_t{64} << 10;  // of a page, which the system brings in with it
   bool is_small = constant.raw.size() < neighbourhood;
   if (constant.in_memory || is_sub_byte(constant.dtype) || (is_aligned(constant) && !is_small))
     return constant.tensor();

@@ -54,6 +54,28 @@ TEST_F(StoredConstants, SmallOnesLeaveIt) { EXPECT_FALSE(is_in_file(stored(const
 
 TEST_F(StoredConstants, ThoseThatLieAsNoFloatsCanLeaveIt) { EXPECT_FALSE(is_in_file(stored(constant(4097, 1 << 16)))); }
 
+#ifdef __linux__
+// Kilobytes of the mapped file that are in memory.
+size_t resident(const std::filesystem::path& path) {
+  std::ifstream maps("/proc/self/smaps");
+  bool is_ours = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.ends_with(".bin")) is_ours = line.ends_with(path.string());
+    if (is_ours && line.starts_with("Rss:")) return std::stoul(line.substr(4));
+  }
+  return 0;
+}
+
+TEST_F(StoredConstants, NothingOfTheFileStaysInMemoryForThoseThatLeave) {
+  std::vector<ir::Constant> constants;
+  for (size_t at = 0; at + 4096 <= file_bytes; at += 4096) constants.push_back(constant(at, 100));
+  std::vector<Tensor> tensors;
+  for (const ir::Constant& c : constants) tensors.push_back(stored_constant(c, slab_, packings_));
+  packings_.run(1);
+  EXPECT_LE(resident(path_), 64U);
+}
+#endif
+
 TEST_F(StoredConstants, ThoseInMemoryAreNotCopied) {
   ir::Constant constant;
   constant.dims = {3};
