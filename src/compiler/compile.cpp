@@ -267,7 +267,7 @@ Emitter::Register Emitter::register_of(const Value& value) {
   auto at = registers_.find(&value);
   if (at != registers_.end()) return at->second;
   CHECK(value.constant != nullptr, "%{} is used before it is made", value.name);
-  return registers_[&value] = constant_register(value.constant->tensor(), value.name);
+  return registers_[&value] = constant_register(stored_constant(*value.constant, packed_, packings()), value.name);
 }
 
 Emitter::Register Emitter::register_in(const Value& value, const Layout& layout) {

@@ -19,7 +19,7 @@ struct Options {
   bool exact = false;  // no algorithm whose rounding error is far beyond that of the plain sum
   // What weights that are transformed for Winograd's kernel may take, as a share of the model's weights: more is
   // faster.
-  double winograd_share = 10;
+  double winograd_share = 0.1;
   bool plain_order = false;  // steps run in the order of the model's nodes, even if another needs less memory
   std::vector<std::string> without = {};  // passes that are left out, to see what they are worth
 };

@@ -11,6 +11,36 @@
 
 namespace selkie::compiler {
 
+namespace {
+
+bool is_aligned(const ir::Constant& constant) {
+  size_t alignment = constant.dtype == DType::c128 ? sizeof(double) : element_size(constant.dtype);
+  return constant.in_memory || reinterpret_cast<uintptr_t>(constant.raw.data()) % alignment == 0;
+}
+
+constexpr size_t neighbourhood = size_t{64} << 10;  // of a page, which the system brings in with it
+
+// With what came in beside them: of many small constants that is most of a file.
+void release_around(const MappedFile& file, std::span<const std::byte> bytes) {
+  std::span<const std::byte> all = file.bytes();
+  auto begin = static_cast<size_t>(bytes.data() - all.data());
+  size_t end = std::min(begin + bytes.size() + neighbourhood, all.size());
+  begin -= std::min(begin, neighbourhood);
+  file.release(all.subspan(begin, end - begin));
+}
+
+// Piece by piece, and what was copied is given back, so that large weights are not in memory once more.
+void move_out(const MappedFile* file, std::span<const std::byte> raw, std::byte* to) {
+  for (size_t at = 0; at < raw.size(); at += piece_bytes) {
+    std::span<const std::byte> part = raw.subspan(at, std::min(piece_bytes, raw.size() - at));
+    if (file != nullptr) file->expect(part);
+    std::memcpy(to + at, part.data(), part.size());
+    if (file != nullptr) release_around(*file, part);
+  }
+}
+
+}  // namespace
+
 ElementRange whole(const ir::Constant& constant) {
   return {.first = 0, .count = static_cast<size_t>(element_count(constant.dims))};
 }
@@ -33,37 +63,27 @@ Weights::Weights(const ir::Constant& constant, ElementRange range, Room& room) :
 }
 
 Weights::~Weights() {
-  if (file_ != nullptr) file_->release(raw_);
+  if (file_ != nullptr && !raw_.empty()) release_around(*file_, raw_);
 }
 
-bool Weights::is_aligned(const ir::Constant& constant) {
-  return constant.in_memory || reinterpret_cast<uintptr_t>(constant.raw.data()) % alignof(float) == 0;
-}
+bool Weights::is_aligned(const ir::Constant& constant) { return compiler::is_aligned(constant); }
 
-// Piece by piece, and what was copied is given back, so that large weights are not in memory once more.
-void Weights::copy_to(std::byte* room) const {
-  for (size_t at = 0; at < raw_.size(); at += piece_bytes) {
-    std::span<const std::byte> part = raw_.subspan(at, std::min(piece_bytes, raw_.size() - at));
-    if (file_ != nullptr) file_->expect(part);
-    std::memcpy(room + at, part.data(), part.size());
-    if (file_ != nullptr) file_->release(part);
-  }
-}
+void Weights::copy_to(std::byte* room) const { move_out(file_, raw_, room); }
 
 void Packings::add(const ir::Constant& weights, ElementRange range, std::function<void(const float*)> pack) {
-  packings_.push_back({.room = Weights::is_aligned(weights) ? 0 : range.count,
-                       .run = [constant = &weights, range, pack = std::move(pack)](Room& room) {
-                         pack(Weights(*constant, range, room).data());
-                       }});
+  packings_.push_back(
+      {.elements = range.count, .run = [constant = &weights, range, pack = std::move(pack)](Room& room) {
+         pack(Weights(*constant, range, room).data());
+       }});
 }
 
 void Packings::add(size_t elements, std::function<void()> pack) {
-  packings_.push_back({.room = elements, .run = [pack = std::move(pack)](Room&) { pack(); }});
+  packings_.push_back({.elements = elements, .run = [pack = std::move(pack)](Room&) { pack(); }});
 }
 
-// Those that need most room come first, while there are few packed ones.
+// What a packing reads is in memory meanwhile: those that read most come first, while there are few packed ones.
 void Packings::run(int threads) {
-  std::ranges::stable_sort(packings_, std::greater(), &Packing::room);
+  std::ranges::stable_sort(packings_, std::greater(), &Packing::elements);
   std::atomic<size_t> next = 0;
   std::vector<std::exception_ptr> errors(packings_.size());
   auto work = [&] {
@@ -83,6 +103,16 @@ void Packings::run(int threads) {
   packings_.clear();
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
+}
+
+Tensor stored_constant(const ir::Constant& constant, Slab& slab, Packings& packings) {
+  bool is_small = constant.raw.size() < neighbourhood;
+  if (constant.in_memory || is_sub_byte(constant.dtype) || (is_aligned(constant) && !is_small))
+    return constant.tensor();
+  Tensor copy = is_small ? Tensor(constant.dtype, constant.dims) : slab.tensor(constant.dtype, constant.dims);
+  packings.add(static_cast<size_t>(copy.count()), [file = constant.file.get(), raw = constant.raw,
+                                                   to = copy.mutable_bytes()] { move_out(file, raw, to); });
+  return copy;
 }
 
 }  // namespace selkie::compiler

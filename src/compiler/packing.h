@@ -50,10 +50,14 @@ class Packings {
 
  private:
   struct Packing {
-    size_t room;  // elements that it must copy before it can read them
+    size_t elements;  // that it reads
     std::function<void(Room&)> run;
   };
   std::vector<Packing> packings_;
 };
+
+// A constant that kernels read as the model has it, once the packings have run. It stays in its file where it lies
+// there as they need it and is large: each of many small ones would hold the pages around it, too.
+Tensor stored_constant(const ir::Constant& constant, Slab& slab, Packings& packings);
 
 }  // namespace selkie::compiler

@@ -1,7 +1,8 @@
 #include "compiler/winograd_layers.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <functional>
 #include <set>
 
 namespace selkie::compiler {
@@ -57,39 +58,84 @@ std::vector<KeptWeights> wishes(const WinogradLayer& layer) {
   return out;
 }
 
-// Layers by what a byte of their transformed weights saves, which grows with the pixels. Where these are not known,
-// layers of fewer weights tend to have more.
-std::vector<size_t> by_savings(std::span<const WinogradLayer> layers) {
-  constexpr int64_t usual_side = 64;
-  auto rank = [&](size_t i) {
-    const WinogradLayer& layer = layers[i];
-    int64_t pixels = layer.output[1].value_or(usual_side) * layer.output[2].value_or(usual_side);
-    return std::pair(-pixels, element_count(layer.weights->dims));
-  };
-  std::vector<size_t> order(layers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {}, rank);
-  return order;
+// Bytes more than if the layer kept only the weights of the direct kernel.
+size_t more_bytes(const WinogradLayer& layer, const KeptWeights& kept) {
+  size_t bytes = bytes_of(layer, *kept.transformed);
+  if (!kept.direct)
+    bytes -= std::min(bytes, kernels::packed_convolution_elements(table(), layer.shape) * sizeof(float));
+  return bytes;
 }
+
+// Cycles of a run that a byte more saves, at usual sizes where they are not known: layers of many filters tend to have
+// small images.
+double saving_per_byte(const WinogradLayer& layer, const KeptWeights& wish) {
+  constexpr int64_t usual_pixels = int64_t{1} << 19;  // times input channels
+  kernels::ConvolutionShape shape = layer.shape;
+  auto usual_side = static_cast<int64_t>(std::sqrt(usual_pixels / shape.input_channels));
+  for (size_t i = 1; i < 3; ++i)
+    shape.output[i] = shape.input[i] = layer.output[i].value_or(std::clamp<int64_t>(usual_side, 8, 128));
+  double saving = kernels::winograd_saving(table(), shape, *wish.transformed);
+  return saving / static_cast<double>(std::max<size_t>(more_bytes(layer, wish), 1));
+}
+
+struct Wish {
+  size_t layer;
+  KeptWeights weights;
+  double saving_per_byte;
+};
+
+// Of all layers, what saves most per byte first, and nothing that saves none.
+std::vector<Wish> by_savings(std::span<const WinogradLayer> layers) {
+  std::vector<Wish> out;
+  for (size_t i = 0; i < layers.size(); ++i)
+    for (const KeptWeights& wish : wishes(layers[i]))
+      out.push_back({.layer = i, .weights = wish, .saving_per_byte = saving_per_byte(layers[i], wish)});
+  std::erase_if(out, [](const Wish& wish) { return wish.saving_per_byte <= 0; });
+  std::ranges::stable_sort(out, std::greater(), &Wish::saving_per_byte);
+  return out;
+}
+
+// A bound on memory, and what has been taken of it.
+class Budget {
+ public:
+  Budget(std::span<const WinogradLayer> layers, size_t bytes) : layers_(layers), left_(bytes) {}
+
+  // Layers that share their weights pay for a form of them once.
+  bool pays_for(const Wish& wish) {
+    const WinogradLayer& layer = layers_[wish.layer];
+    size_t bytes = more_bytes(layer, wish.weights);
+    std::pair key(layer.weights, *wish.weights.transformed);
+    if (paid_.contains(key)) return true;
+    if (bytes > left_) return false;
+    left_ -= bytes;
+    paid_.insert(key);
+    return true;
+  }
+  // Instead of a smaller form, which no other layer may need.
+  bool pays_for_larger(const Wish& wish, const KeptWeights& before) {
+    const WinogradLayer& layer = layers_[wish.layer];
+    if (std::ranges::count(layers_, layer.weights, &WinogradLayer::weights) > 1) return false;
+    size_t bytes = more_bytes(layer, wish.weights);
+    size_t freed = more_bytes(layer, before);
+    if (bytes < freed || bytes - freed > left_) return false;
+    left_ -= bytes - freed;
+    return true;
+  }
+
+ private:
+  std::span<const WinogradLayer> layers_;
+  size_t left_;
+  std::set<std::pair<const ir::Constant*, Form>> paid_;
+};
 
 }  // namespace
 
 std::vector<KeptWeights> choose_winograd(std::span<const WinogradLayer> layers, size_t most_bytes) {
   std::vector<KeptWeights> kept(layers.size());
-  std::set<std::pair<const ir::Constant*, Form>> paid;  // by another layer with the same weights
-  for (size_t i : by_savings(layers)) {
-    const WinogradLayer& layer = layers[i];
-    for (const KeptWeights& wish : wishes(layer)) {
-      std::pair key(layer.weights, *wish.transformed);
-      size_t bytes = paid.contains(key) ? 0 : bytes_of(layer, *wish.transformed);
-      if (!wish.direct)
-        bytes -= std::min(bytes, kernels::packed_convolution_elements(table(), layer.shape) * sizeof(float));
-      if (bytes > most_bytes) continue;
-      most_bytes -= bytes;
-      paid.insert(key);
-      kept[i] = wish;
-      break;
-    }
+  Budget budget(layers, most_bytes);
+  for (const Wish& wish : by_savings(layers)) {
+    KeptWeights& chosen = kept[wish.layer];
+    if (chosen.transformed ? budget.pays_for_larger(wish, chosen) : budget.pays_for(wish)) chosen = wish.weights;
   }
   return kept;
 }

@@ -29,11 +29,20 @@ TEST(WinogradLayers, NoneWithoutMemory) {
   for (const KeptWeights& kept : choose_winograd(layers.all, 0)) EXPECT_EQ(kept, KeptWeights{});
 }
 
-TEST(WinogradLayers, ThoseOfMostPixelsFirst) {
+TEST(WinogradLayers, ThoseThatSaveMostPerByteFirst) {
   Layers layers;
   std::vector<KeptWeights> kept = choose_winograd(layers.all, size_t{64} * 64 * 64 * sizeof(float));
   EXPECT_FALSE(kept[0].transformed);
   EXPECT_TRUE(kept[1].transformed);
+}
+
+// Larger tiles save more time in all, and less per byte.
+TEST(WinogradLayers, MemoryThatIsLeftGoesToLargerTiles) {
+  Layers layers;
+  std::span<const WinogradLayer> one(&layers.all[1], 1);
+  using Form = kernels::WinogradWeights;
+  EXPECT_EQ(choose_winograd(one, size_t{1} << 40)[0].transformed, Form::transformed_for_six);
+  EXPECT_EQ(choose_winograd(one, size_t{64} * 64 * 40 * sizeof(float))[0].transformed, Form::transformed);
 }
 
 TEST(WinogradLayers, WeightsOfTwoLayersArePaidOnce) {

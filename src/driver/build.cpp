@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "analysis/rdp.h"
+#include "base/code_pages.h"
 #include "base/memory.h"
 #include "code_fingerprint.h"
 #include "codegen/cpu/compile.h"
@@ -61,6 +63,14 @@ std::unique_ptr<ir::Module> declaration(const ir::Module& module, const analysis
   return ir::parse(signature(module, std::move(results)), ops::op_set(), "the inputs");
 }
 
+// Reading some of a file brings in what lies around it.
+void release_files(const ir::Module& module) {
+  std::set<const MappedFile*> files;
+  for (const auto& constant : module.constants())
+    if (constant->file != nullptr) files.insert(constant->file.get());
+  for (const MappedFile* file : files) file->release(file->bytes());
+}
+
 // All but the weights.
 compiler::Compiled compile_code(ir::Module& module, std::vector<compiler::EntryCheck> checks,
                                 const compiler::Options& options) {
@@ -116,6 +126,7 @@ size_t count_kernels(const program::Program& program) {
 }
 
 Built build(std::shared_ptr<ir::Module> module, const Options& options) {
+  CodePages code_pages;
   auto executable = std::make_shared<runtime::Executable>();
   Built built{.executable = executable};
   std::vector<compiler::EntryCheck> checks;
@@ -130,6 +141,7 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   built.host_calls = compiled.program.host_calls.size();
   executable->host_functions = host_functions(module, compiled.host_nodes, options.host);
   executable->limits = run_limits(options.host);
+  release_files(*module);
   if (options.check_kernels) {
     executable->interpreter = interpreter(std::move(compiled.kernels), module);
   } else {
@@ -140,7 +152,10 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   }
   // Weights take the memory that compilation needed, instead of more.
   give_back_memory();
+  code_pages.give_back_new_ones();
+  release_files(*module);
   compiled.packings.run(options.threads);
+  release_files(*module);
   executable->program = std::move(compiled.program);
   if (!compiled.host_nodes.empty()) built.module = std::move(module);
   built.host_nodes = std::move(compiled.host_nodes);

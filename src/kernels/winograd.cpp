@@ -466,6 +466,11 @@ bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape, Wino
   return winograd_applies(table, shape) && winograd_cycles(table, shape, weights) < 0.9 * direct_cycles(table, shape);
 }
 
+double winograd_saving(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights kept) {
+  double without = std::min(direct_cycles(table, shape), winograd_cycles(table, shape, WinogradWeights::packed));
+  return std::max(without - winograd_cycles(table, shape, kept), 0.0);
+}
+
 bool wide_winograd_wins(const KernelTable& table, const ConvolutionShape& shape) {
   return winograd_applies(table, shape) && !is_strided(shape) &&
          winograd_cycles(table, shape, WinogradWeights::transformed_for_six) <

@@ -1,5 +1,9 @@
 #include "cpu_run.h"
 
+#ifdef __linux__
+#include <sched.h>
+#endif
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -29,7 +33,13 @@ bool has_inexact_calls(const program::Program& program) {
 
 }  // namespace
 
-int core_count() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
+int core_count() {
+#ifdef __linux__
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(CPU_COUNT(&cores), 1);
+#endif
+  return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
+}
 
 CpuModel build_cpu_model(std::shared_ptr<ir::Module> module, const driver::Options& options) {
   Clock::time_point start = Clock::now();

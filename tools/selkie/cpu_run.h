@@ -17,6 +17,7 @@ CpuModel load_cpu_model(const std::string& path, const driver::Options& options,
                         const std::vector<std::string>& dims = {});
 CpuModel build_cpu_model(std::shared_ptr<ir::Module> module, const driver::Options& options);
 
+// That this process may run on.
 int core_count();
 
 class CpuRun {
