@@ -158,7 +158,7 @@ TEST(Winograd, LargerTilesWhereTheyWin) {
   const KernelTable& kernels = table(best_isa());
   if (kernels.lanes < 16) GTEST_SKIP() << "the sizes below are those of 16 lanes";
   EXPECT_TRUE(wide_winograd_wins(kernels, image(256, 256, 64, 64, 1).shape));
-  EXPECT_TRUE(wide_winograd_wins(kernels, image(128, 128, 64, 64, 1).shape));  // with caches of any size
+  EXPECT_TRUE(wide_winograd_wins(kernels, image(128, 128, 64, 64, 1).shape));   // with caches of any size
   EXPECT_FALSE(wide_winograd_wins(kernels, image(16, 16, 64, 64, 1).shape));    // tiles reach over the edge
   EXPECT_FALSE(wide_winograd_wins(kernels, image(20, 20, 256, 256, 1).shape));  // weights come from memory
   EXPECT_FALSE(wide_winograd_wins(kernels, image(256, 256, 64, 64, 1, 2).shape));
