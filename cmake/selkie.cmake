@@ -42,6 +42,6 @@ function(selkie_test name)
   target_compile_definitions(${name} PRIVATE SELKIE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_compile_options(${name} PRIVATE -Wno-dangling-else -Wno-shadow)  # GoogleTest's macros
   add_test(NAME ${name} COMMAND ${name})
-  # For what hangs: the longest takes five minutes, and on a machine that others use, too, twice that.
+  # For what hangs: cpu_test takes five minutes, and with sanitizers beside other work twelve.
   set_tests_properties(${name} PROPERTIES TIMEOUT 1500)
 endfunction()

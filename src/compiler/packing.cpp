@@ -66,8 +66,6 @@ Weights::~Weights() {
   if (file_ != nullptr && !raw_.empty()) release_around(*file_, raw_);
 }
 
-bool Weights::is_aligned(const ir::Constant& constant) { return compiler::is_aligned(constant); }
-
 void Weights::copy_to(std::byte* room) const { move_out(file_, raw_, room); }
 
 void Packings::add(const ir::Constant& weights, ElementRange range, std::function<void(const float*)> pack) {

@@ -29,7 +29,6 @@ class Weights {
   Weights& operator=(const Weights&) = delete;
 
   const float* data() const { return data_; }
-  static bool is_aligned(const ir::Constant& constant);
 
  private:
   void copy_to(std::byte* room) const;

@@ -15,6 +15,7 @@
 #include "runtime/growing.h"
 #include "runtime/library.h"
 #include "runtime/reach.h"
+#include "runtime/replace.h"
 #include "runtime/size_steps.h"
 
 namespace selkie::runtime {
@@ -122,7 +123,7 @@ class Context::Machine {
       at = i.a;
       return;
     }
-    if (executable_->interpreter) check_reach(i);
+    if (executable_->interpreter) check_reaches(program_, i, slots_, [&](Register r) { return bytes_behind(r); });
     if (profile_ == nullptr)
       execute(i);
     else
@@ -388,29 +389,14 @@ class Context::Machine {
   }
 
   void replace(const program::Replacement& r) {
-    Dims to = dims_of(r.to);
-    Dims indices = dims_of(r.indices);
-    auto width = static_cast<size_t>(indices.back());
-    if (width > to.size()) fail("tuples of {} indices for {} axes, in {}", width, to.size(), r.node);
-    indices.pop_back();
-    Dims expected = indices;
-    expected.insert(expected.end(), to.begin() + static_cast<std::ptrdiff_t>(width), to.end());
-    if (Dims given = dims_of(r.slices); given != expected)
-      fail("updates have shape {}, but must have {}, in {}", to_string(given), to_string(expected), r.node);
-    auto bytes = static_cast<int64_t>(element_size(program_.registers[r.to].dtype));
-    for (size_t axis = width; axis < to.size(); ++axis) bytes *= to[axis];
-    const auto* index = reinterpret_cast<const int64_t*>(data_of(r.indices));
-    const std::byte* from = data_of(r.slices);
-    for (int64_t tuple = element_count(indices); tuple-- > 0; from += bytes) {
-      int64_t at = 0;
-      for (size_t axis = 0; axis < width; ++axis, ++index) {
-        if (*index < -to[axis] || *index >= to[axis])
-          fail("index {} is outside -{}..{}, in {}", *index, to[axis], to[axis] - 1, r.node);
-        at = at * to[axis] + (*index < 0 ? *index + to[axis] : *index);
-      }
-      if (bytes == 0) break;  // no address to add to
-      std::memcpy(data_of(r.to) + at * bytes, from, static_cast<size_t>(bytes));
-    }
+    replace_slices({.to_dims = dims_of(r.to),
+                    .index_dims = dims_of(r.indices),
+                    .slice_dims = dims_of(r.slices),
+                    .element_bytes = static_cast<int64_t>(element_size(program_.registers[r.to].dtype)),
+                    .indices = reinterpret_cast<const int64_t*>(data_of(r.indices)),
+                    .slices = data_of(r.slices),
+                    .to = data_of(r.to),
+                    .node = r.node});
   }
 
   void take(Register to, Register from) {
@@ -578,17 +564,6 @@ class Context::Machine {
     const Value& value = values_[r];
     if (!value.host.is_tensor()) return arena_.holds(value.data) ? arena_.end() - value.data : 0;
     return value.host.tensor().bytes() + value.host.tensor().byte_size() - value.data;
-  }
-
-  // In runs that check kernels: library calls stay in the memory of their operands.
-  void check_reach(const Instruction& i) const {
-    for (const Reach& reach : reaches_of(program_, i, slots_)) {
-      const RegisterInfo& info = program_.registers[reach.value];
-      CHECK(reach.elements == 0 ||
-                reach.elements * static_cast<int64_t>(element_size(info.dtype)) <= bytes_behind(reach.value),
-            "{} reaches {} elements into '{}', which has {} bytes", program::node_of(program_, i), reach.elements,
-            info.name, bytes_behind(reach.value));
-    }
   }
 
   void interpret(const program::Launch& l, const Arguments& arguments, std::span<const int64_t> ranges) {

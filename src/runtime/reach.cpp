@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "program/uses.h"
 #include "runtime/profile.h"
 
 namespace selkie::runtime {
@@ -134,6 +135,18 @@ class Reacher {
 std::vector<Reach> reaches_of(const program::Program& program, const program::Instruction& instruction,
                               std::span<const int64_t> slots) {
   return Reacher(program, slots).of(instruction);
+}
+
+void check_reaches(const program::Program& program, const program::Instruction& instruction,
+                   std::span<const int64_t> slots, const std::function<int64_t(Register)>& bytes_behind) {
+  for (const Reach& reach : reaches_of(program, instruction, slots)) {
+    if (reach.elements == 0) continue;
+    const program::RegisterInfo& info = program.registers[reach.value];
+    int64_t bytes = bytes_behind(reach.value);
+    CHECK(reach.elements * static_cast<int64_t>(element_size(info.dtype)) <= bytes,
+          "{} reaches {} elements into '{}', which has {} bytes", program::node_of(program, instruction),
+          reach.elements, info.name, bytes);
+  }
 }
 
 }  // namespace selkie::runtime
