@@ -3,17 +3,38 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
+#include <span>
 
 #include "base/tensor.h"
 
 namespace selkie {
 
-// Aligned to a cache line, and undefined; of large pages where the system has them. Null if it has no memory. To be
-// freed with std::free.
-std::byte* allocate_memory(size_t bytes);
-// What it takes from the system for so many bytes; SIZE_MAX if that cannot be.
-size_t memory_size(size_t bytes);
+// A block of addresses, aligned to a cache line. They take memory once they are written: in large pages where the
+// system has them and at least half of one is used.
+class Reserve {
+ public:
+  Reserve() = default;
+  // At least so many bytes. Has no data if the system refuses.
+  explicit Reserve(size_t bytes);
+  // How many there are if so many are asked for; SIZE_MAX if that cannot be.
+  static size_t size_for(size_t bytes);
+
+  std::byte* data() const { return memory_.get(); }
+  size_t size() const { return size_; }
+  // That so many bytes from the beginning are going to be written. Gives the part that is of large pages from now on,
+  // wherever it has not been written yet.
+  std::span<std::byte> use(size_t bytes);
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, Free> memory_;
+  size_t size_ = 0;
+  size_t large_ = 0;  // bytes of large pages, at the beginning
+};
 
 // Memory for a while, which goes back to the system at once and not to the heap.
 class Room {

@@ -3,22 +3,40 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 
 namespace selkie {
 namespace {
 
-TEST(Memory, BlocksAreAlignedAndWritable) {
+TEST(Reserve, BlocksAreAlignedAndWritable) {
   for (size_t bytes : {size_t{0}, size_t{1}, size_t{1000}, size_t{300} << 10, size_t{5} << 20}) {
-    std::byte* memory = allocate_memory(bytes);
-    ASSERT_NE(memory, nullptr);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0U);
-    if (bytes > 0) memory[bytes - 1] = std::byte{1};
-    std::free(memory);
+    Reserve reserve(bytes);
+    ASSERT_NE(reserve.data(), nullptr);
+    EXPECT_EQ(reserve.size(), Reserve::size_for(bytes));
+    EXPECT_GE(reserve.size(), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(reserve.data()) % 64, 0U);
+    reserve.use(bytes);
+    if (bytes > 0) reserve.data()[bytes - 1] = std::byte{1};
   }
 }
 
-TEST(Memory, TooMuchIsRefused) { EXPECT_EQ(allocate_memory(SIZE_MAX), nullptr); }
+TEST(Reserve, PagesBecomeLargeOnceHalfOfOneIsUsed) {
+  constexpr size_t page = size_t{2} << 20;
+  Reserve reserve(4 * page);
+  ASSERT_NE(reserve.data(), nullptr);
+  EXPECT_EQ(reserve.size(), 4 * page);
+  EXPECT_TRUE(reserve.use(page / 4).empty());
+  EXPECT_EQ(reserve.use(page).data(), reserve.data());
+  EXPECT_TRUE(reserve.use(page).empty());
+  std::span<std::byte> next = reserve.use(2 * page + page / 2);
+  EXPECT_EQ(next.data(), reserve.data() + page);
+  EXPECT_EQ(next.size(), 2 * page);
+  reserve.data()[4 * page - 1] = std::byte{1};
+}
+
+TEST(Reserve, TooMuchIsRefused) {
+  EXPECT_EQ(Reserve(SIZE_MAX).data(), nullptr);
+  EXPECT_EQ(Reserve(SIZE_MAX).size(), 0U);
+}
 
 TEST(Slab, TensorsLieBesideEachOtherAndOutliveIt) {
   Tensor first;

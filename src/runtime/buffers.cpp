@@ -1,7 +1,6 @@
 #include "runtime/buffers.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <mutex>
 #include <vector>
 
@@ -20,47 +19,55 @@ constexpr int64_t patience = 64;
 
 struct Buffers::Pool {
   struct Block {
-    std::byte* memory;
-    size_t bytes;
-    int64_t run;  // that let go of it
+    Reserve memory;
+    int64_t run = 0;  // that let go of it
   };
 
-  // A block that is large enough, but not so large that it is wasted; none: null.
-  Block take(size_t bytes) {
+  // A block that is large enough, but not so large that it is wasted; none: without data.
+  Reserve take(size_t bytes) {
     std::lock_guard lock(mutex);
     auto best = kept.end();
-    for (auto at = kept.begin(); at != kept.end(); ++at)
-      if (at->bytes >= bytes && at->bytes / 2 <= bytes && (best == kept.end() || at->bytes < best->bytes)) best = at;
+    for (auto at = kept.begin(); at != kept.end(); ++at) {
+      size_t size = at->memory.size();
+      if (size >= bytes && size / 2 <= bytes && (best == kept.end() || size < best->memory.size())) best = at;
+    }
     if (best == kept.end()) return {};
-    Block block = *best;
+    Reserve memory = std::move(best->memory);
     kept.erase(best);
-    return block;
+    return memory;
   }
 
-  void give_back(std::byte* memory, size_t bytes) {
-    {
-      std::lock_guard lock(mutex);
-      if (open && bytes >= least_kept) {
-        kept.push_back({.memory = memory, .bytes = bytes, .run = run});
-        return;
-      }
-    }
-    std::free(memory);
+  void give_back(Reserve memory) {
+    std::lock_guard lock(mutex);
+    if (open && memory.size() >= least_kept) kept.push_back({.memory = std::move(memory), .run = run});
   }
 
   // Frees blocks that have waited since before `oldest`.
   void free_before(int64_t oldest) {
     std::lock_guard lock(mutex);
-    std::erase_if(kept, [&](const Block& block) {
-      if (block.run < oldest) std::free(block.memory);
-      return block.run < oldest;
-    });
+    std::erase_if(kept, [&](const Block& block) { return block.run < oldest; });
   }
 
   std::mutex mutex;
   std::vector<Block> kept;
   int64_t run = 0;
   bool open = true;
+};
+
+// What a tensor holds.
+struct Buffers::Lent {
+  Lent() = default;
+  ~Lent() {
+    budget->refund(charged);
+    pool->give_back(std::move(memory));
+  }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+
+  Reserve memory;
+  std::shared_ptr<Pool> pool;
+  std::shared_ptr<MemoryBudget> budget;
+  int64_t charged = 0;
 };
 
 Buffers::Buffers() : pool_(std::make_shared<Pool>()) {}
@@ -86,7 +93,7 @@ void Buffers::begin_run() {
 int64_t Buffers::kept_bytes() const {
   std::lock_guard lock(pool_->mutex);
   int64_t sum = 0;
-  for (const Pool::Block& block : pool_->kept) sum += static_cast<int64_t>(block.bytes);
+  for (const Pool::Block& block : pool_->kept) sum += static_cast<int64_t>(block.memory.size());
   return sum;
 }
 
@@ -97,21 +104,21 @@ Tensor Buffers::tensor(DType dtype, Dims dims) {
     fail("a tensor of shape {} has too many elements", to_string(dims));
   std::shared_ptr<MemoryBudget> budget = MemoryBudget::current();
   budget->charge(needed);
-  size_t bytes = memory_size(static_cast<size_t>(needed));  // all of a large page, whatever is needed of it next
-  Pool::Block block = bytes < least_kept ? Pool::Block{} : pool_->take(bytes);
-  if (block.memory == nullptr) {
-    block = {.memory = allocate_memory(bytes), .bytes = bytes, .run = 0};
-    if (block.memory == nullptr) {
-      budget->refund(needed);
-      fail("out of memory: the system refused {} bytes for a tensor {}{}", needed, name(dtype), to_string(dims));
-    }
+  auto bytes = static_cast<size_t>(needed);
+  Reserve memory = bytes < least_kept ? Reserve() : pool_->take(Reserve::size_for(bytes));
+  if (memory.data() == nullptr) memory = Reserve(bytes);
+  if (memory.data() == nullptr) {
+    budget->refund(needed);
+    fail("out of memory: the system refused {} bytes for a tensor {}{}", needed, name(dtype), to_string(dims));
   }
-  std::shared_ptr<const void> owner(block.memory,
-                                    [pool = pool_, budget, needed, size = block.bytes](std::byte* memory) {
-                                      budget->refund(needed);
-                                      pool->give_back(memory, size);
-                                    });
-  return Tensor::view(dtype, std::move(dims), block.memory, std::move(owner));
+  memory.use(bytes);
+  std::byte* data = memory.data();
+  auto lent = std::make_shared<Lent>();
+  lent->memory = std::move(memory);
+  lent->pool = pool_;
+  lent->budget = std::move(budget);
+  lent->charged = needed;
+  return Tensor::view(dtype, std::move(dims), data, std::move(lent));
 }
 
 }  // namespace selkie::runtime

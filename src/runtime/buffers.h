@@ -23,6 +23,7 @@ class Buffers {
 
  private:
   struct Pool;
+  struct Lent;
   std::shared_ptr<Pool> pool_;
 };
 

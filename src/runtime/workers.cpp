@@ -1,10 +1,8 @@
 #include "runtime/workers.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/error.h"
-#include "base/memory.h"
 
 namespace selkie::runtime {
 namespace {
@@ -40,18 +38,17 @@ Workers::~Workers() {
   job_number_.fetch_add(1);
   job_number_.notify_all();
   for (std::thread& thread : threads_) thread.join();
-  for (Scratch& scratch : scratch_) std::free(scratch.data);
 }
 
 std::byte* Workers::scratch(size_t thread, size_t bytes) {
   Scratch& own = scratch_[thread];
-  if (own.bytes < bytes) {
-    std::free(own.data);
-    own.bytes = bytes;
-    own.data = allocate_memory(own.bytes);
-    CHECK(own.data != nullptr, "no scratch memory of {} bytes", own.bytes);
+  if (own.used < bytes) {
+    if (own.memory.size() < bytes) own.memory = Reserve(bytes);
+    CHECK(own.memory.data() != nullptr, "no scratch memory of {} bytes", bytes);
+    own.memory.use(bytes);
+    own.used = bytes;
   }
-  return own.data;
+  return own.memory.data();
 }
 
 void Workers::run(const Job& job, size_t scratch_bytes) {
@@ -60,14 +57,26 @@ void Workers::run(const Job& job, size_t scratch_bytes) {
   job_ = job;
   scratch_bytes_ = scratch_bytes;
   next_task_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<uint32_t>(threads_.size()), std::memory_order_relaxed);
+  inside_.store(0, std::memory_order_release);
   job_number_.fetch_add(1, std::memory_order_release);
   job_number_.notify_all();
   take_tasks(0);
-  auto done = [&] { return busy_.load(std::memory_order_acquire) == 0; };
-  if (spin(done)) return;
-  for (uint32_t busy = busy_.load(std::memory_order_acquire); busy != 0; busy = busy_.load(std::memory_order_acquire))
-    busy_.wait(busy, std::memory_order_acquire);
+  inside_.fetch_or(closed, std::memory_order_acq_rel);
+  if (spin([&] { return inside_.load(std::memory_order_acquire) == closed; })) return;
+  for (uint32_t now = inside_.load(std::memory_order_acquire); now != closed;
+       now = inside_.load(std::memory_order_acquire))
+    inside_.wait(now, std::memory_order_acquire);
+}
+
+bool Workers::enter() {
+  uint32_t now = inside_.load(std::memory_order_relaxed);
+  while ((now & closed) == 0)
+    if (inside_.compare_exchange_weak(now, now + 1, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+  return false;
+}
+
+void Workers::leave() {
+  if (inside_.fetch_sub(1, std::memory_order_release) == (closed | 1)) inside_.notify_one();
 }
 
 void Workers::take_tasks(size_t thread) {
@@ -90,10 +99,11 @@ void Workers::work(size_t thread) {
     auto has_begun = [&] { return job_number_.load(std::memory_order_acquire) != seen; };
     if (!spin(has_begun)) job_number_.wait(seen, std::memory_order_acquire);
     if (!has_begun()) continue;
-    ++seen;
+    seen = job_number_.load(std::memory_order_acquire);
     if (stop_) return;
+    if (!enter()) continue;
     take_tasks(thread);
-    if (busy_.fetch_sub(1, std::memory_order_release) == 1) busy_.notify_one();
+    leave();
   }
 }
 

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/memory.h"
+
 namespace selkie::runtime {
 
 class Workers {
@@ -20,8 +22,9 @@ class Workers {
 
   int threads() const { return static_cast<int>(scratch_.size()); }
 
-  // body(begin, end, scratch) for parts of 0 … tasks - 1, on all threads, until all are done. The scratch memory is
-  // aligned to a cache line. `body` does not throw.
+  // body(begin, end, scratch) for parts of 0 … tasks - 1, until all are done: on the caller's thread and on those
+  // others that come in time. One that the system does not let run, since something else has its core, is not waited
+  // for. The scratch memory is aligned to a cache line. `body` does not throw.
   template <class Body>
   void run(int64_t tasks, size_t scratch_bytes, const Body& body) {
     Job job{.call = [](const void* what, int64_t begin, int64_t end,
@@ -38,13 +41,15 @@ class Workers {
     int64_t tasks = 0;
   };
   struct alignas(64) Scratch {
-    std::byte* data = nullptr;
-    size_t bytes = 0;
+    Reserve memory;
+    size_t used = 0;
   };
 
   void run(const Job& job, size_t scratch_bytes);
   void work(size_t thread);
   void take_tasks(size_t thread);
+  bool enter();
+  void leave();
   std::byte* scratch(size_t thread, size_t bytes);
 
   std::vector<Scratch> scratch_;  // of each thread; the caller's is the first
@@ -52,7 +57,9 @@ class Workers {
   size_t scratch_bytes_ = 0;
   alignas(64) std::atomic<int64_t> next_task_{0};
   alignas(64) std::atomic<uint32_t> job_number_{0};  // counts up when a job begins
-  alignas(64) std::atomic<uint32_t> busy_{0};        // threads that have not finished the job
+  // How many other threads are at the job; with this bit none comes in any more.
+  static constexpr uint32_t closed = uint32_t{1} << 31;
+  alignas(64) std::atomic<uint32_t> inside_{closed};
   std::atomic<bool> stop_{false};
   std::vector<std::thread> threads_;
 };
