@@ -249,9 +249,14 @@ class Emitter {
     std::string name;
   };
   enum class WeightForm : int64_t { depthwise, grouped, direct, winograd, wide_winograd };
-  Register packed_weights(const ir::Constant& weights, const std::string& name, WeightForm form,
-                          const kernels::ConvolutionShape& shape, size_t elements,
-                          const std::function<void(const float*, float*)>& pack);
+  // How filters are packed: all of them, or some, which then lie behind each other as those of a smaller convolution.
+  struct FilterPacking {
+    WeightForm form;
+    std::function<size_t(const kernels::ConvolutionShape&)> elements;
+    std::function<void(const kernels::ConvolutionShape&, const float*, float*)> pack;
+    int64_t filters_at_once;
+  };
+  Register packed_weights(const Unpacked& unpacked, const FilterPacking& packing);
   void pack_convolutions();
   void pack_dense(const Unpacked& unpacked, const KeptWeights& kept);
   void emit_convolution(const Node& node, const Value& stored, const std::set<const Node*>& inlined);

@@ -157,7 +157,7 @@ program::Register Emitter::pack_factor(const Value& b, int64_t k, int64_t n, boo
   Tensor packed = packed_.tensor(dtype, {static_cast<int64_t>(kernels::packed_b_elements(table(), k, n))});
   std::byte* to = packed.mutable_bytes();
   if (half) {
-    packings().add(*b.constant, whole(*b.constant), [=](const float* from) {
+    packings().add(packed, {*b.constant, whole(*b.constant)}, [=](const float* from) {
       kernels::pack_half(table(), *half, from, row_stride, column_stride, k, n, reinterpret_cast<uint16_t*>(to));
     });
     return constant_register(std::move(packed), b.name);
@@ -168,7 +168,7 @@ program::Register Emitter::pack_factor(const Value& b, int64_t k, int64_t n, boo
   for (int64_t first = 0; first < n; first += columns) {
     int64_t count = std::min(columns, n - first);
     ElementRange range{.first = static_cast<size_t>(first * k), .count = static_cast<size_t>(count * k)};
-    packings().add(*b.constant, range, [=, exact = options_.exact](const float* from) {
+    packings().add(packed, {*b.constant, range}, [=, exact = options_.exact](const float* from) {
       float* panels = reinterpret_cast<float*>(to) + first * k;
       kernels::pack_b(table(), from, row_stride, column_stride, k, count, panels);
       if (!exact) kernels::flush_subnormals({panels, kernels::packed_b_elements(table(), k, count)});
@@ -220,19 +220,29 @@ size_t weight_bytes(const ir::Module& module) {
 
 }  // namespace
 
-program::Register Emitter::packed_weights(const ir::Constant& weights, const std::string& name, WeightForm form,
-                                          const kernels::ConvolutionShape& shape, size_t elements,
-                                          const std::function<void(const float*, float*)>& pack) {
-  std::vector<int64_t> key{static_cast<int64_t>(form), shape.groups};
+program::Register Emitter::packed_weights(const Unpacked& unpacked, const FilterPacking& packing) {
+  kernels::ConvolutionShape shape = shape_of(program().convolutions[unpacked.call]);
+  const ir::Constant& weights = *unpacked.weights;
+  std::vector<int64_t> key{static_cast<int64_t>(packing.form), shape.groups};
   for (const auto& list : {shape.kernel, shape.stride, shape.dilation}) key.insert(key.end(), list.begin(), list.end());
   return packed_once(weights, std::move(key), [&] {
-    Tensor to = packed_.tensor(DType::f32, {static_cast<int64_t>(elements)});
-    packings().add(weights, whole(weights),
-                   [pack, data = to.mutable_data<float>(), elements, exact = options_.exact](const float* from) {
-                     pack(from, data);
-                     if (!exact) kernels::flush_subnormals({data, elements});
-                   });
-    return constant_register(std::move(to), name);
+    Tensor packed = packed_.tensor(DType::f32, {static_cast<int64_t>(packing.elements(shape))});
+    float* to = packed.mutable_data<float>();
+    auto filter = static_cast<size_t>(shape.input_channels / shape.groups * shape.taps());
+    for (int64_t first = 0; first < shape.output_channels; first += packing.filters_at_once) {
+      kernels::ConvolutionShape part = shape;
+      part.output_channels = std::min(packing.filters_at_once, shape.output_channels - first);
+      ElementRange range{.first = static_cast<size_t>(first) * filter,
+                         .count = static_cast<size_t>(part.output_channels) * filter};
+      size_t elements = packing.elements(part);
+      packings().add(packed, {weights, range},
+                     [part, elements, to, pack = packing.pack, exact = options_.exact](const float* from) {
+                       pack(part, from, to);
+                       if (!exact) kernels::flush_subnormals({to, elements});
+                     });
+      to += elements;
+    }
+    return constant_register(std::move(packed), unpacked.name);
   });
 }
 
@@ -243,13 +253,17 @@ void Emitter::pack_convolutions() {
     program::Convolution& call = program().convolutions[unpacked.call];
     kernels::ConvolutionShape shape = shape_of(call);
     if (call.depthwise) {
-      call.weights = packed_weights(*unpacked.weights, unpacked.name, WeightForm::depthwise, shape,
-                                    kernels::packed_depthwise_elements(shape),
-                                    [=](const float* w, float* to) { kernels::pack_depthwise(shape, w, to); });
+      call.weights = packed_weights(unpacked, {.form = WeightForm::depthwise,
+                                               .elements = kernels::packed_depthwise_elements,
+                                               .pack = kernels::pack_depthwise,
+                                               .filters_at_once = shape.output_channels});
     } else if (call.grouped) {
-      call.weights = packed_weights(*unpacked.weights, unpacked.name, WeightForm::grouped, shape,
-                                    kernels::packed_grouped_elements(table(), shape),
-                                    [=](const float* w, float* to) { kernels::pack_grouped(table(), shape, w, to); });
+      call.weights = packed_weights(
+          unpacked,
+          {.form = WeightForm::grouped,
+           .elements = [](const auto& all) { return kernels::packed_grouped_elements(table(), all); },
+           .pack = [](const auto& all, const float* from, float* to) { kernels::pack_grouped(table(), all, from, to); },
+           .filters_at_once = shape.output_channels});
     } else {
       dense.push_back(&unpacked);
       layers.push_back({.weights = unpacked.weights, .shape = shape, .output = {}});
@@ -265,17 +279,28 @@ void Emitter::pack_convolutions() {
 void Emitter::pack_dense(const Unpacked& unpacked, const KeptWeights& kept) {
   program::Convolution& call = program().convolutions[unpacked.call];
   kernels::ConvolutionShape shape = shape_of(call);
-  if (kept.direct)
-    call.weights = packed_weights(*unpacked.weights, unpacked.name, WeightForm::direct, shape,
-                                  kernels::packed_convolution_elements(table(), shape),
-                                  [=](const float* w, float* to) { kernels::pack_convolution(table(), shape, w, to); });
+  if (kept.direct) {
+    // Panels of filters are neighbours in both forms.
+    auto filter_bytes = static_cast<int64_t>(sizeof(float)) * shape.input_channels * shape.taps();
+    int64_t panels = static_cast<int64_t>(piece_bytes) / std::max<int64_t>(table().tile_columns * filter_bytes, 1);
+    bool has_groups = shape.groups > 1;
+    call.weights = packed_weights(
+        unpacked,
+        {.form = WeightForm::direct,
+         .elements = [](const auto& part) { return kernels::packed_convolution_elements(table(), part); },
+         .pack = [](const auto& part, const float* from,
+                    float* to) { kernels::pack_convolution(table(), part, from, to); },
+         .filters_at_once = has_groups ? shape.output_channels : std::max<int64_t>(panels, 1) * table().tile_columns});
+  }
   if (!kept.transformed) return;
   kernels::WinogradWeights form = *kept.transformed;
   call.wide_winograd = form == kernels::WinogradWeights::transformed_for_six;
   call.winograd = packed_weights(
-      *unpacked.weights, unpacked.name, call.wide_winograd ? WeightForm::wide_winograd : WeightForm::winograd, shape,
-      kernels::winograd_weight_elements(table(), shape, form),
-      [=](const float* w, float* to) { kernels::winograd_transform_weights(table(), shape, form, w, to); });
+      unpacked, {.form = call.wide_winograd ? WeightForm::wide_winograd : WeightForm::winograd,
+                 .elements = [form](const auto& all) { return kernels::winograd_weight_elements(table(), all, form); },
+                 .pack = [form](const auto& all, const float* from,
+                                float* to) { kernels::winograd_transform_weights(table(), all, form, from, to); },
+                 .filters_at_once = shape.output_channels});
 }
 
 std::array<program::Slot, 3> Emitter::spatial_slots(const ir::SymDims& dims, size_t first, int64_t fill) {
@@ -395,15 +420,15 @@ program::Register Emitter::pack_recurrent(const kernels::RecurrentShape& shape,
   Tensor packed =
       packed_.tensor(DType::f32, {static_cast<int64_t>(kernels::packed_recurrent_elements(table(), shape))});
   auto elements = static_cast<size_t>(packed.count());
-  packings().add(elements, [shape, weights, elements, to = packed.mutable_data<float>(), exact = options_.exact] {
-    std::array<Room, 4> rooms;
-    std::array<std::optional<Weights>, 4> given;
-    std::array<const float*, 4> data{};
-    for (size_t i = 0; i < weights.size(); ++i)
-      if (weights[i] != nullptr) data[i] = given[i].emplace(*weights[i], whole(*weights[i]), rooms[i]).data();
-    kernels::pack_recurrent(table(), shape, {.w = data[0], .r = data[1], .bias = data[2], .peepholes = data[3]}, to);
-    if (!exact) kernels::flush_subnormals({to, elements});
-  });
+  Packings::Several sources;
+  for (size_t i = 0; i < weights.size(); ++i)
+    if (weights[i] != nullptr) sources[i].emplace(*weights[i], whole(*weights[i]));
+  packings().add(packed, std::move(sources),
+                 [shape, elements, to = packed.mutable_data<float>(), exact = options_.exact](auto given) {
+                   auto [w, r, bias, peepholes] = given;
+                   kernels::pack_recurrent(table(), shape, {.w = w, .r = r, .bias = bias, .peepholes = peepholes}, to);
+                   if (!exact) kernels::flush_subnormals({to, elements});
+                 });
   return constant_register(std::move(packed), name);
 }
 

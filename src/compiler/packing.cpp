@@ -45,38 +45,70 @@ ElementRange whole(const ir::Constant& constant) {
   return {.first = 0, .count = static_cast<size_t>(element_count(constant.dims))};
 }
 
-Weights::Weights(const ir::Constant& constant, ElementRange range, Room& room) : file_(constant.file.get()) {
-  if (constant.in_memory) {
-    data_ = constant.in_memory->data<float>() + range.first;
+WeightSource::WeightSource(const ir::Constant& constant, ElementRange range)
+    : in_memory_(constant.in_memory), count_(range.count), file_(constant.file), is_aligned_(is_aligned(constant)) {
+  if (in_memory_) {
+    first_ = range.first;
     return;
   }
   CHECK((range.first + range.count) * sizeof(float) <= constant.raw.size(), "constant @{}", constant.value.name);
   raw_ = constant.raw.subspan(range.first * sizeof(float), range.count * sizeof(float));
-  if (is_aligned(constant)) {
-    if (file_ != nullptr) file_->expect(raw_);
-    data_ = reinterpret_cast<const float*>(raw_.data());
-    return;
-  }
-  std::byte* copy = room.provide(raw_.size());
-  copy_to(copy);
-  data_ = reinterpret_cast<const float*>(copy);
 }
 
-Weights::~Weights() {
+const float* WeightSource::bring_in(Room& room) const {
+  if (in_memory_) return in_memory_->data<float>() + first_;
+  if (is_aligned_) {
+    if (file_ != nullptr) file_->expect(raw_);
+    return reinterpret_cast<const float*>(raw_.data());
+  }
+  std::byte* copy = room.provide(raw_.size());
+  move_out(file_.get(), raw_, copy);
+  return reinterpret_cast<const float*>(copy);
+}
+
+void WeightSource::give_back() const {
   if (file_ != nullptr && !raw_.empty()) release_around(*file_, raw_);
 }
 
-void Weights::copy_to(std::byte* room) const { move_out(file_, raw_, room); }
-
-void Packings::add(const ir::Constant& weights, ElementRange range, std::function<void(const float*)> pack) {
-  packings_.push_back(
-      {.elements = range.count, .run = [constant = &weights, range, pack = std::move(pack)](Room& room) {
-         pack(Weights(*constant, range, room).data());
-       }});
+void Packings::add(const Tensor& to, WeightSource weights, std::function<void(const float*)> pack) {
+  add(to, Several{std::move(weights)}, [pack = std::move(pack)](auto given) { pack(given[0]); });
 }
 
-void Packings::add(size_t elements, std::function<void()> pack) {
-  packings_.push_back({.elements = elements, .run = [pack = std::move(pack)](Room&) { pack(); }});
+void Packings::add(const Tensor& to, Several weights,
+                   std::function<void(std::array<const float*, most_sources>)> pack) {
+  Packing packing{.to = to.bytes(), .elements = 0, .can_wait = true, .run = {}};
+  for (const std::optional<WeightSource>& source : weights) {
+    if (!source) continue;
+    packing.elements += source->elements();
+    packing.can_wait &= source->can_wait();
+  }
+  packing.run = [weights = std::move(weights), pack = std::move(pack)] {
+    std::array<Room, most_sources> rooms;
+    std::array<const float*, most_sources> data{};
+    for (size_t i = 0; i < most_sources; ++i)
+      if (weights[i]) data[i] = weights[i]->bring_in(rooms[i]);
+    pack(data);
+    for (const std::optional<WeightSource>& source : weights)
+      if (source) source->give_back();
+  };
+  packings_.push_back(std::move(packing));
+}
+
+void Packings::add(const Tensor& to, size_t elements, std::function<void()> pack) {
+  packings_.push_back({.to = to.bytes(), .elements = elements, .can_wait = false, .run = std::move(pack)});
+}
+
+Packings::Later Packings::take(const std::set<const std::byte*>& tensors) {
+  std::set<const std::byte*> chosen = tensors;
+  for (const Packing& packing : packings_)
+    if (!packing.can_wait) chosen.erase(packing.to);
+  Later out;
+  std::erase_if(packings_, [&](Packing& packing) {
+    if (!chosen.contains(packing.to)) return false;
+    out[packing.to].push_back(std::move(packing.run));
+    return true;
+  });
+  return out;
 }
 
 // What a packing reads is in memory meanwhile: those that read most come first, while there are few packed ones.
@@ -85,9 +117,8 @@ void Packings::run(int threads) {
   std::atomic<size_t> next = 0;
   std::vector<std::exception_ptr> errors(packings_.size());
   auto work = [&] {
-    Room room;
     for (size_t i = next++; i < packings_.size(); i = next++) try {
-        packings_[i].run(room);
+        packings_[i].run();
       } catch (...) {
         errors[i] = std::current_exception();
       }
@@ -108,8 +139,9 @@ Tensor stored_constant(const ir::Constant& constant, Slab& slab, Packings& packi
   if (constant.in_memory || is_sub_byte(constant.dtype) || (is_aligned(constant) && !is_small))
     return constant.tensor();
   Tensor copy = is_small ? Tensor(constant.dtype, constant.dims) : slab.tensor(constant.dtype, constant.dims);
-  packings.add(static_cast<size_t>(copy.count()), [file = constant.file.get(), raw = constant.raw,
-                                                   to = copy.mutable_bytes()] { move_out(file, raw, to); });
+  packings.add(
+      copy, static_cast<size_t>(copy.count()),
+      [file = constant.file.get(), raw = constant.raw, to = copy.mutable_bytes()] { move_out(file, raw, to); });
   return copy;
 }
 

@@ -33,6 +33,7 @@ void check_machine(const program::Artifact& artifact, const std::string& path) {
 
 uint64_t save(const Built& built, const std::string& path) {
   const program::Program& program = built.executable->program;
+  if (built.executable->late_weights) built.executable->late_weights->ensure_all();
   CHECK(built.image.entries.size() == program.kernels.size(), "a model without code is to be saved");
   program::Artifact artifact{.program = program,
                              .image = built.image,

@@ -16,6 +16,7 @@
 #include "kir/interpret.h"
 #include "ops/registry.h"
 #include "passes/pass.h"
+#include "program/late_weights.h"
 
 namespace selkie::driver {
 namespace {
@@ -69,6 +70,19 @@ void release_files(const ir::Module& module) {
   for (const auto& constant : module.constants())
     if (constant->file != nullptr) files.insert(constant->file.get());
   for (const MappedFile* file : files) file->release(file->bytes());
+}
+
+// Leaves to the first call that reads them what only calls in arms of branches read. Null if there is nothing.
+std::shared_ptr<runtime::LateWeights> late_weights(const program::Program& program, compiler::Packings& packings) {
+  std::vector<uint32_t> constants = program::weights_of_arms(program);
+  std::set<const std::byte*> tensors;
+  for (uint32_t c : constants) tensors.insert(program.constants[c].bytes());
+  compiler::Packings::Later later = packings.take(tensors);
+  if (later.empty()) return nullptr;
+  auto out = std::make_shared<runtime::LateWeights>(program.constants.size());
+  for (uint32_t c : constants)
+    if (auto at = later.find(program.constants[c].bytes()); at != later.end()) out->add(c, std::move(at->second));
+  return out;
 }
 
 // All but the weights.
@@ -154,6 +168,7 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   give_back_memory();
   code_pages.give_back_new_ones();
   release_files(*module);
+  if (options.late_weights) executable->late_weights = late_weights(compiled.program, compiled.packings);
   compiled.packings.run(options.threads);
   release_files(*module);
   executable->program = std::move(compiled.program);

@@ -18,6 +18,7 @@ struct Options {
   int threads = 1;                // that compile
   std::string cache_folder = {};  // where code is kept from one compilation to the next; none if empty
   uint64_t cache_bytes = uint64_t{256} << 20;
+  bool late_weights = true;  // those that only arms of branches read are packed when a run first takes one
 };
 
 struct Built {

@@ -6,6 +6,7 @@
 
 #include "driver/samples.h"
 #include "interp/bind.h"
+#include "program/late_weights.h"
 #include "program/regions.h"
 #include "program/uses.h"
 
@@ -131,6 +132,8 @@ class Reporter {
     report_.stored = stored();
     for (const CodeRegion& region : regions_) report_.regions.push_back(describe(region));
     for (const Tensor& constant : p_.constants) report_.weights += static_cast<int64_t>(constant.byte_size());
+    for (uint32_t c : program::weights_of_arms(p_))
+      report_.late_weights += static_cast<int64_t>(p_.constants[c].byte_size());
   }
 
  private:

@@ -50,6 +50,7 @@ struct MemoryReport {
   size_t open_blocks = 0;  // and how many others there are
   int64_t outputs = 0;     // of those whose size is known
   int64_t weights = 0;
+  int64_t late_weights = 0;  // of which only arms of branches read
   std::vector<MemoryRegion> regions;
   std::vector<std::string> instructions;  // what each computes
 };

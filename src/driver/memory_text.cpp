@@ -63,10 +63,13 @@ std::string text(const MemoryReport& r, bool with_tensors) {
   out += fmt::format("without sharing: {} bytes of the model's nodes, {} after the passes, {} of what is stored\n",
                      text(r.model), text(r.after_passes), text(r.stored));
   out += fmt::format("each at the lowest place that is free when it is made: {} bytes\n", number(r.in_order));
-  out += fmt::format("heap: {} blocks, {} bytes{}; outputs: {} bytes; weights: {} bytes\n", r.heap_blocks,
-                     number(r.heap_bytes),
-                     r.open_blocks == 0 ? "" : fmt::format(" and {} whose size only the run tells", r.open_blocks),
-                     number(r.outputs), number(r.weights));
+  out += fmt::format(
+      "heap: {} blocks, {} bytes{}; outputs: {} bytes; weights: {} bytes{}\n", r.heap_blocks, number(r.heap_bytes),
+      r.open_blocks == 0 ? "" : fmt::format(" and {} whose size only the run tells", r.open_blocks), number(r.outputs),
+      number(r.weights),
+      r.late_weights == 0
+          ? ""
+          : fmt::format(", {} of them in arms, packed by the first run that takes one", number(r.late_weights)));
   out += region_table(r);
   if (with_tensors) out += tensor_table(r);
   return out;
@@ -95,10 +98,10 @@ std::string json(const MemoryReport& r) {
       "{{\"sizes\": {{{}}}, \"arena_bytes\": {}, \"lower_bound_bytes\": {}, \"peak\": {{\"instruction\": {}, \"node\": "
       "{}}}, \"best_at_all_sizes\": {}, \"order\": {}, \"own_bytes\": {{\"model\": {}, \"after_passes\": {}, "
       "\"stored\": {}}}, \"in_order_bytes\": {}, \"heap\": {{\"blocks\": {}, \"bytes\": {}, \"open\": {}}}, "
-      "\"output_bytes\": {}, \"weight_bytes\": {}, \"regions\": [{}], \"tensors\": [{}]}}\n",
+      "\"output_bytes\": {}, \"weight_bytes\": {}, \"late_weight_bytes\": {}, \"regions\": [{}], \"tensors\": [{}]}}\n",
       sizes, r.arena, r.bound.bytes, r.bound.at, json_quote(r.bound_node), r.is_best_at_all_sizes, json_quote(r.order),
       own(r.model), own(r.after_passes), own(r.stored), r.in_order, r.heap_blocks, r.heap_bytes, r.open_blocks,
-      r.outputs, r.weights, regions, tensors);
+      r.outputs, r.weights, r.late_weights, regions, tensors);
 }
 
 }  // namespace selkie::driver

@@ -604,6 +604,15 @@ class Context::Machine {
     interpret(l, arguments, std::array<int64_t, 4>{0, rows, 0, columns});
   }
 
+  // Weights in the library's layout, which may not be there before the first call that reads them.
+  std::byte* weights(Register r) const {
+    const RegisterInfo& info = program_.registers[r];
+    if (executable_->late_weights && info.storage == Storage::constant)
+      executable_->late_weights->ensure(info.constant);
+    return data_of(r);
+  }
+  float* float_weights(Register r) const { return reinterpret_cast<float*>(weights(r)); }
+
   void product(const program::MatrixProduct& p) {
     product_.matrices = {.m = slots_[p.m],
                          .n = slots_[p.n],
@@ -611,7 +620,7 @@ class Context::Machine {
                          .a = floats(p.a.value),
                          .a_row_stride = slots_[p.a.row_stride],
                          .a_column_stride = slots_[p.a.column_stride],
-                         .packed_b = p.packed ? floats(p.b.value) : nullptr,
+                         .packed_b = p.packed ? float_weights(p.b.value) : nullptr,
                          .b = p.packed ? nullptr : floats(p.b.value),
                          .b_row_stride = slots_[p.b.row_stride],
                          .b_column_stride = slots_[p.b.column_stride],
@@ -661,7 +670,7 @@ class Context::Machine {
     kernels::Convolution call{.shape = shape_of(c, slots_),
                               .input = floats(c.input),
                               .input_pixel_stride = c.input_channels,
-                              .packed_weights = floats(weights_of(c, version)),
+                              .packed_weights = float_weights(weights_of(c, version)),
                               .bias = floats(c.bias),
                               .output = floats(c.output),
                               .output_pixel_stride = c.output_channels,
@@ -740,7 +749,7 @@ class Context::Machine {
                   .linear_before_reset = r.linear_before_reset},
         .functions = *functions,
         .reversed = {r.reversed, true},
-        .packed = floats(r.weights),
+        .packed = float_weights(r.weights),
         .peepholes = r.peepholes,
         .x = floats(r.x),
         .batch_first = r.batch_first,

@@ -8,6 +8,7 @@
 #include "program/image.h"
 #include "program/program.h"
 #include "runtime/arena.h"
+#include "runtime/late_weights.h"
 #include "runtime/profile.h"
 
 namespace selkie::runtime {
@@ -44,7 +45,8 @@ struct Executable {
   std::vector<KernelFunction> kernels;
   KernelInterpreter interpreter;  // if set, used instead of the kernels
   std::vector<HostFunction> host_functions;
-  std::shared_ptr<const void> code;  // keeps the kernels in memory
+  std::shared_ptr<const void> code;                // keeps the kernels in memory
+  std::shared_ptr<LateWeights> late_weights = {};  // null: all are there
   Limits limits = {};
 };
 

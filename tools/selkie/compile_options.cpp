@@ -38,10 +38,15 @@ void add_compile_options(CLI::App& command, CompileOptions& options) {
   auto* folder = command.add_option("--cache-dir", options.cache_folder,
                                     "Folder to keep compiled code in (default: selkie in the user's cache folder)");
   command.add_flag("--no-cache", options.no_cache, "Compile all code, and keep none")->excludes(folder);
+  command.add_flag("--pack-all", options.pack_all,
+                   "Pack all weights before the first run, those of branches that no run may take, too");
 }
 
 driver::Options driver_options(const CompileOptions& options) {
-  return {.compiler = options.compiler, .threads = core_count(), .cache_folder = cache_folder(options)};
+  return {.compiler = options.compiler,
+          .threads = core_count(),
+          .cache_folder = cache_folder(options),
+          .late_weights = !options.pack_all};
 }
 
 }  // namespace selkie::cli

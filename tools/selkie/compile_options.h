@@ -13,12 +13,13 @@ struct CompileOptions {
   compiler::Options compiler;
   std::string cache_folder;
   bool no_cache = false;
+  bool pack_all = false;
 };
 
 // --exact and --without: what the program is.
 void add_program_options(CLI::App& command, CompileOptions& options);
 void add_order_option(CLI::App& command, CompileOptions& options);
-// The first and the options of the cache.
+// The first, the options of the cache and --pack-all.
 void add_compile_options(CLI::App& command, CompileOptions& options);
 
 // Compiles on all cores. Code is kept in the user's cache folder (XDG) unless another is given, which must be one that
