@@ -87,7 +87,8 @@ struct Problem {
   Convolution convolution;
 };
 
-void convolution(const Bench& bench, const ConvolutionShape& shape) {
+// Seconds, without an epilogue.
+double convolution(const Bench& bench, const ConvolutionShape& shape) {
   Problem problem(shape, packed_convolution_elements(bench.table, shape));
   pack_convolution(bench.table, shape, problem.weights.data(), problem.packed.data());
   ConvolutionPlan plan = plan_convolution(bench.table, problem.convolution, 1);
@@ -97,10 +98,10 @@ void convolution(const Bench& bench, const ConvolutionShape& shape) {
   auto run = [&](const Convolution& made, int64_t task) {
     run_convolution(bench.table, made, plan, task, task + 1, scratch.data());
   };
-  problem.report(
-      bench, "conv",
-      best_of_turns(
-          plan.tasks(), [&](int64_t task) { run(problem.convolution, task); }, [&](int64_t task) { run(bare, task); }));
+  auto seconds = best_of_turns(
+      plan.tasks(), [&](int64_t task) { run(problem.convolution, task); }, [&](int64_t task) { run(bare, task); });
+  problem.report(bench, "conv", seconds);
+  return seconds.second;
 }
 
 void depthwise(const Bench& bench, ConvolutionShape shape) {
@@ -145,7 +146,7 @@ std::string_view name(WinogradWeights form) {
 }
 
 // GFLOP/s are those of the direct sum, so that ratios to "conv" are ratios of times.
-void winograd(const Bench& bench, const ConvolutionShape& shape, WinogradWeights form) {
+void winograd(const Bench& bench, const ConvolutionShape& shape, WinogradWeights form, double direct) {
   bool transformed = form != WinogradWeights::packed;
   std::vector<float> input = random_floats(shape.input[1] * shape.input[2] * shape.input_channels, 1);
   std::vector<float> weights = random_floats(shape.output_channels * shape.input_channels * 9, 2);
@@ -176,6 +177,8 @@ void winograd(const Bench& bench, const ConvolutionShape& shape, WinogradWeights
                                : " (not chosen)"),
                18.0 * static_cast<double>(outputs * shape.input_channels),
                4.0 * static_cast<double>(outputs) + 4.0 * static_cast<double>(input.size()), seconds);
+  fmt::print("  of the direct kernel's time: {:.2f}, expected {:.2f}\n", seconds / direct,
+             winograd_time(bench.table, shape, form));
 }
 
 }  // namespace
@@ -279,10 +282,10 @@ void winograds(const Bench& bench) {
                                 {8, 64}}) {
     for (int64_t stride : {1, 2}) {
       ConvolutionShape shape = square(size * stride, channels, channels, 3, stride);
-      convolution(bench, shape);
-      winograd(bench, shape, WinogradWeights::transformed);
-      winograd(bench, shape, WinogradWeights::packed);
-      if (stride == 1) winograd(bench, shape, WinogradWeights::transformed_for_six);
+      double direct = convolution(bench, shape);
+      winograd(bench, shape, WinogradWeights::transformed, direct);
+      winograd(bench, shape, WinogradWeights::packed, direct);
+      if (stride == 1) winograd(bench, shape, WinogradWeights::transformed_for_six, direct);
     }
   }
 }

@@ -14,6 +14,8 @@ bool winograd_applies(const KernelTable& table, const ConvolutionShape& shape);
 enum class WinogradWeights { transformed, packed, transformed_for_six };
 // Whether it is expected to be faster than run_convolution, by counting cycles of arithmetic, transforms and weights.
 bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights weights);
+// Of run_convolution's time, by the same count.
+double winograd_time(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights weights);
 // Cycles by which kept transformed weights of this form are expected to make it faster than whichever is best without
 // them; not negative.
 double winograd_saving(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights kept);

@@ -12,7 +12,8 @@ struct Box {
 };
 
 // Corners in any order, or centre and size.
-Box box_of(const double* v, bool centre) {
+Box box_of(const float* corners, bool centre) {
+  const double v[] = {corners[0], corners[1], corners[2], corners[3]};
   if (centre) return {v[0] - v[2] / 2, v[1] - v[3] / 2, v[0] + v[2] / 2, v[1] + v[3] / 2};
   return {std::min(v[1], v[3]), std::min(v[0], v[2]), std::max(v[1], v[3]), std::max(v[0], v[2])};
 }
@@ -37,21 +38,21 @@ void eval(EvalContext& e) {
   double iou = e.has(3) ? double_of(e.tensor(3)) : 0;
   if (iou < 0 || iou > 1) fail("iou_threshold {} is outside 0..1", iou);
   bool centre = e.attr_int("center_point_box") != 0;
-  std::vector<double> corners = widen<double>(boxes);
-  std::vector<double> values = widen<double>(scores);
+  std::optional<double> least = e.has(4) ? std::optional(double_of(e.tensor(4))) : std::nullopt;
   int64_t count = boxes.dim(1);
-  std::vector<int64_t> kept;
+  std::vector<int64_t> kept, order;
+  std::vector<Box> chosen;
   for (int64_t batch = 0; batch < boxes.dim(0); ++batch)
     for (int64_t cls = 0; cls < scores.dim(1); ++cls) {
-      const double* score = values.data() + (batch * scores.dim(1) + cls) * count;
-      std::vector<int64_t> order;
+      const float* score = scores.data<float>() + (batch * scores.dim(1) + cls) * count;
+      order.clear();
       for (int64_t i = 0; i < count; ++i)
-        if (!e.has(4) || score[i] > double_of(e.tensor(4))) order.push_back(i);
+        if (!least || score[i] > *least) order.push_back(i);
       std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return score[a] > score[b]; });
-      std::vector<Box> chosen;
+      chosen.clear();
       for (int64_t i : order) {
         if (static_cast<int64_t>(chosen.size()) >= most) break;
-        Box box = box_of(corners.data() + (batch * count + i) * 4, centre);
+        Box box = box_of(boxes.data<float>() + (batch * count + i) * 4, centre);
         if (std::any_of(chosen.begin(), chosen.end(), [&](const Box& other) { return overlap(box, other) > iou; }))
           continue;
         chosen.push_back(box);

@@ -1,8 +1,8 @@
 #include "runtime/arena.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
-#include <tuple>
 
 #include "base/error.h"
 #include "runtime/arrangement.h"
@@ -24,6 +24,54 @@ std::vector<uint32_t> sorted_indices(size_t count, auto less) {
   std::ranges::stable_sort(out, less);
   return out;
 }
+
+// Sorts numbers of tensors by keys, those of equal keys as they were. Sizes and offsets have few different bytes, which
+// takes less time than comparisons.
+class StableSort {
+ public:
+  template <class Key>
+  void operator()(std::vector<uint32_t>& order, Key key) {
+    items_.clear();
+    uint64_t all = 0;
+    for (uint32_t i : order) {
+      items_.push_back({.key = key(i), .tensor = i});
+      all |= items_.back().key;
+    }
+    if (items_.size() < least_counted) {
+      insert_each();
+    } else {
+      for (int shift = 0; shift < 64 && all >> shift != 0; shift += 8)
+        if ((all >> shift & 255) != 0) sort_by_byte(shift);
+    }
+    std::ranges::transform(items_, order.begin(), &Item::tensor);
+  }
+
+ private:
+  static constexpr size_t least_counted = 64;
+  struct Item {
+    uint64_t key;
+    uint32_t tensor;
+  };
+
+  void insert_each() {
+    for (size_t i = 1; i < items_.size(); ++i) {
+      Item item = items_[i];
+      size_t at = i;
+      for (; at > 0 && items_[at - 1].key > item.key; --at) items_[at] = items_[at - 1];
+      items_[at] = item;
+    }
+  }
+  void sort_by_byte(int shift) {
+    std::array<uint32_t, 257> begin{};
+    for (const Item& item : items_) ++begin[(item.key >> shift & 255) + 1];
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
+    sorted_.resize(items_.size());
+    for (const Item& item : items_) sorted_[begin[item.key >> shift & 255]++] = item;
+    std::swap(items_, sorted_);
+  }
+
+  std::vector<Item> items_, sorted_;
+};
 
 }  // namespace
 
@@ -92,27 +140,29 @@ class ArenaPlanner::Search {
     best_.bound = bound;
     best_.offsets.reserve(bytes.size());
     sizes_.reserve(bytes.size());
-    keyed_.reserve(bytes.size());
-    order_.reserve(bytes.size());
     for (int64_t b : bytes) sizes_.push_back(aligned_bytes(b));
   }
 
   bool largest_first() {
-    rank_.resize(bytes_.size());
-    std::iota(rank_.begin(), rank_.end(), uint32_t{0});
-    bool is_reached = place_by([&](uint32_t i) { return -sizes_[i]; });
-    for (uint32_t at = 0; at < order_.size(); ++at) rank_[order_[at]] = at;
-    return is_reached;
+    by_size_.resize(bytes_.size());
+    std::iota(by_size_.begin(), by_size_.end(), uint32_t{0});
+    int64_t largest = *std::ranges::max_element(sizes_);
+    sort_(by_size_, [&](uint32_t i) { return static_cast<uint64_t>(largest - sizes_[i]) / arena_alignment; });
+    order_ = by_size_;
+    return place();
   }
   bool from_peak_outwards() {
-    return place_by([&](uint32_t i) -> int64_t {
+    return place_by([&](uint32_t i) {
       auto [first, last] = planner_.lifetimes_[i];
       uint32_t peak = best_.bound.at;
       return first > peak ? first - peak : last < peak ? peak - last : 0;
     });
   }
   bool longest_first() {
-    return place_by([&](uint32_t i) { return int64_t{planner_.lifetimes_[i].first} - planner_.lifetimes_[i].last; });
+    auto length = [&](uint32_t i) { return planner_.lifetimes_[i].last - planner_.lifetimes_[i].first; };
+    uint32_t longest = 0;
+    for (uint32_t i : by_size_) longest = std::max(longest, length(i));
+    return place_by([&](uint32_t i) { return longest - length(i); });
   }
   // What lies highest comes first.
   bool repair() {
@@ -126,12 +176,8 @@ class ArenaPlanner::Search {
   // Of those of equal keys, the largest first.
   template <class Key>
   bool place_by(Key key) {
-    keyed_.clear();
-    for (uint32_t i = 0; i < bytes_.size(); ++i) keyed_.push_back({.key = key(i), .rank = rank_[i], .tensor = i});
-    std::ranges::sort(keyed_,
-                      [](const Keyed& a, const Keyed& b) { return a.key != b.key ? a.key < b.key : a.rank < b.rank; });
-    order_.clear();
-    for (const Keyed& k : keyed_) order_.push_back(k.tensor);
+    order_ = by_size_;
+    sort_(order_, key);
     return place();
   }
 
@@ -177,16 +223,12 @@ class ArenaPlanner::Search {
   struct Place {
     int64_t begin, end;
   };
-  struct Keyed {
-    int64_t key;
-    uint32_t rank, tensor;
-  };
   const ArenaPlanner& planner_;
   std::span<const int64_t> bytes_;
   ArenaPlan best_;
   std::vector<int64_t> sizes_;
-  std::vector<uint32_t> order_, rank_;
-  std::vector<Keyed> keyed_;
+  std::vector<uint32_t> order_, by_size_;
+  StableSort sort_;
   uint32_t highest_ = 0;
   std::vector<Place> places_, taken_;
 };
@@ -229,12 +271,11 @@ std::optional<ArenaPlan> ArenaPlanner::arranged_again(std::span<const int64_t> b
 
 // Of two at one place, one has no bytes here; it lies below, wherever it has some.
 void ArenaPlanner::keep_arrangement(const ArenaPlan& plan, std::span<const int64_t> bytes) {
-  std::vector<std::tuple<int64_t, int64_t, uint32_t>> keyed;
-  keyed.reserve(bytes.size());
-  for (uint32_t i = 0; i < bytes.size(); ++i) keyed.emplace_back(plan.offsets[i], bytes[i], i);
-  std::ranges::sort(keyed);
-  arrangement_.clear();
-  for (const auto& [offset, size, i] : keyed) arrangement_.push_back(i);
+  arrangement_.resize(bytes.size());
+  std::iota(arrangement_.begin(), arrangement_.end(), uint32_t{0});
+  StableSort()(arrangement_, [&](uint32_t i) {
+    return static_cast<uint64_t>(plan.offsets[i]) / arena_alignment * 2 + (bytes[i] > 0 ? 1 : 0);
+  });
 }
 
 ArenaPlan plan_arena(std::span<const Lifetime> lifetimes, std::span<const int64_t> bytes) {

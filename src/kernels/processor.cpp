@@ -1,0 +1,60 @@
+#include "kernels/processor.h"
+
+#include <cstdint>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace selkie::kernels {
+namespace {
+
+#if defined(__x86_64__)
+struct Model {
+  bool is_intel;
+  uint32_t family, model;
+};
+
+Model this_model() {
+  uint32_t a = 0;
+  uint32_t b = 0;
+  uint32_t c = 0;
+  uint32_t d = 0;
+  if (__get_cpuid(0, &a, &b, &c, &d) == 0) return {};
+  bool is_intel = b == signature_INTEL_ebx;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0) return {};
+  uint32_t family = a >> 8 & 15;
+  uint32_t model = a >> 4 & 15;
+  if (family == 6 || family == 15) model |= (a >> 16 & 15) << 4;
+  if (family == 15) family += a >> 20 & 255;
+  return {.is_intel = is_intel, .family = family, .model = model};
+}
+
+bool finds_two_wide_units() {
+  Model m = this_model();
+  if (!m.is_intel) return m.family == 0x1a;  // Zen 5
+  if (m.family != 6) return false;
+  switch (m.model) {
+    case 0x55:  // Skylake, Cascade Lake and Cooper Lake for servers; few of them have one
+    case 0x6a:  // Ice Lake for servers
+    case 0x6c:
+    case 0x8f:  // Sapphire Rapids
+    case 0xcf:  // Emerald Rapids
+    case 0xad:  // Granite Rapids
+    case 0xae:
+      return true;
+    default:
+      return false;
+  }
+}
+#else
+bool finds_two_wide_units() { return false; }
+#endif
+
+}  // namespace
+
+bool has_two_wide_units() {
+  static const bool found = finds_two_wide_units();
+  return found;
+}
+
+}  // namespace selkie::kernels
