@@ -24,7 +24,9 @@ namespace {
 // In this order: calls first, since facts and kernels are found where their bodies stand; then loops that are none and
 // decided arms, since what they leave is less; shapes before what only they used is removed.
 constexpr std::string_view pipeline[] = {
-    "inline_calls", "drop_identities", "fold_constants", "unroll_loops",
+    "inline_calls", "drop_identities",
+    // Before constants are folded, since it makes some.
+    "norms_by_plane", "fold_constants", "unroll_loops",
     // Which order is less work, facts may tell.
     "products_before_gathers", "dead_arms", "fold_known",
     // Work moves to where it is needed, once: before shapes, since what moves brings its own.

@@ -5,6 +5,7 @@
 #include "analysis/rdp.h"
 #include "base/float_formats.h"
 #include "ops/registry.h"
+#include "passes/onnx_number.h"
 
 namespace selkie::passes {
 namespace {
@@ -13,13 +14,6 @@ using ir::Node;
 using ir::Value;
 
 constexpr DTypeSet small_floats{DType::f16, DType::bf16};
-
-// The number that ONNX has for a dtype.
-int64_t onnx_number(DType dtype) {
-  int64_t number = 1;
-  while (dtype_from_onnx(number) != dtype) ++number;
-  return number;
-}
 
 class Widening {
  public:
