@@ -329,6 +329,7 @@ std::optional<StitchedKernel> Stitcher::Stitching::run(const Value& root, const 
   StitchedKernel result{.inputs = std::move(inputs_), .vectorised = vectorised};
   if (!find_checks(result)) return std::nullopt;
   result.reduces_by_lane = builder_.reduces_in_vector_loop();
+  result.idle_loops = builder_.idle_loops();
   result.kernel = shape_loops(builder_.finish(), builder_.symbols());
   return result;
 }
@@ -478,6 +479,17 @@ std::optional<StitchedKernel> Stitcher::stitch(const Value& root, const std::set
   const SymDims& dims = *rdp_.known(root).type.dims;
   Layout order = memory_order(placement_.layout(root), dims.size());
   std::optional<StitchedKernel> best = Stitching(*this, inlined, name).run(root, order, true);
+  // Loops that a reduction does not depend on come last, inside those it does: work comes before the order of memory.
+  for (uint32_t axis : Layout(order)) {
+    if (!best || best->idle_loops == 0) break;
+    Layout moved = order;
+    std::erase(moved, axis);
+    moved.push_back(axis);
+    std::optional<StitchedKernel> other = Stitching(*this, inlined, name).run(root, moved, true);
+    if (!other || other->idle_loops >= best->idle_loops) continue;
+    best = std::move(other);
+    order = std::move(moved);
+  }
   if (best && !best->reduces_by_lane) return best;
   std::optional<StitchedKernel> rows = Stitching(*this, inlined, name).run(root, order, false);
   if (rows && (!best || scattered_loads(best->kernel) >= scattered_loads(rows->kernel))) best = std::move(rows);

@@ -54,6 +54,7 @@ struct StitchedKernel {
   std::vector<SizeCheck> size_checks;
   bool vectorised = true;        // over elements of the output; else within reductions only
   bool reduces_by_lane = false;  // each lane of a vector makes a reduction of its own
+  size_t idle_loops = 0;         // around reductions that are the same in all their steps
 };
 
 class Stitcher {

@@ -189,6 +189,28 @@ size_t Builder::depth(const Statement& s, Depths& known) const {
   return deepest;
 }
 
+// Of loops. A local that is no reduction may depend on all those around it.
+void Builder::collect_variables(ExprId id, std::set<ExprId>& seen, std::vector<sym::Expr>& used) const {
+  if (id == no_expr || !seen.insert(id).second) return;
+  const Expr& e = kernel_[id];
+  if (e.op == Op::integer) sym::collect_symbols(e.integer, used);
+  if (e.op == Op::local) {
+    if (auto at = variables_of_.find(e.slot); at != variables_of_.end()) {
+      used.insert(used.end(), at->second.begin(), at->second.end());
+    } else {
+      Depths known;
+      for (size_t i = 1; i <= depth(id, known); ++i) used.push_back(scopes_[i].variable);
+    }
+  }
+  for (ExprId operand : e.operands) collect_variables(operand, seen, used);
+}
+
+void Builder::collect_variables(const Statement& s, std::set<ExprId>& seen, std::vector<sym::Expr>& used) const {
+  collect_variables(s.value, seen, used);
+  collect_variables(s.index, seen, used);
+  for (const Statement& inner : s.body) collect_variables(inner, seen, used);
+}
+
 namespace {
 
 bool is_transcendental(Op op) {
@@ -237,6 +259,15 @@ Value Builder::reduce(Op combine, Value start, std::span<const sym::Expr> extent
                   [](const Scope& scope) { return scope.kind == Statement::LoopKind::vector; })) {
     reduces_in_vector_loop_ = true;
     make_serial(statement);
+  }
+  std::vector<sym::Expr>& used = variables_of_[local];
+  std::set<ExprId> seen;
+  collect_variables(start.id(), seen, used);
+  collect_variables(statement, seen, used);
+  for (size_t i = 1; i <= place; ++i) {
+    constexpr int64_t few = 16;  // steps, which vectors make up for
+    bool is_short = scopes_[i].extent.constant().value_or(few + 1) <= few;
+    if (!is_short && std::ranges::find(used, scopes_[i].variable) == used.end()) ++idle_loops_;
   }
   std::vector<sym::Expr>& around = reductions_.emplace_back();
   for (size_t i = 1; i <= place; ++i) around.push_back(scopes_[i].extent);

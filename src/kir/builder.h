@@ -105,6 +105,10 @@ class Builder {
   // For each reduction, the extents of the loops around it.
   const std::vector<std::vector<sym::Expr>>& reductions() const { return reductions_; }
 
+  // Loops of more than a few steps that a reduction stands in although it is the same in all of them, summed over
+  // reductions: another order of the loops has less work.
+  size_t idle_loops() const { return idle_loops_; }
+
   // What was computed for a key in a loop that is still open, and the place to remember it.
   using Key = std::pair<const void*, std::vector<ExprId>>;
   std::optional<Value> recall(const Key& key) const;
@@ -130,12 +134,16 @@ class Builder {
   size_t depth(ExprId id, Depths& known) const;
   size_t depth(const Statement& statement, Depths& known) const;
   bool loads(ExprId id, std::set<ExprId>& seen) const;
+  void collect_variables(ExprId id, std::set<ExprId>& seen, std::vector<sym::Expr>& used) const;
+  void collect_variables(const Statement& statement, std::set<ExprId>& seen, std::vector<sym::Expr>& used) const;
 
   sym::Context& symbols_;
   Kernel kernel_;
   Expressions expressions_{kernel_};
   std::vector<Scope> scopes_;
   std::vector<std::vector<sym::Expr>> reductions_;
+  std::unordered_map<uint32_t, std::vector<sym::Expr>> variables_of_;  // on which the locals of reductions depend
+  size_t idle_loops_ = 0;
   bool reduces_in_vector_loop_ = false;
   size_t reducing_ = 0;
 };

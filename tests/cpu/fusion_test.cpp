@@ -135,6 +135,36 @@ func @main(%x: f32[N, 32, W]) -> (y: ?) { %y = reduce_max(%x, @last) {keepdims =
   EXPECT_EQ(rows.find("vector v1 < 32"), std::string::npos) << rows;
 }
 
+// The most loops around an accumulation.
+size_t deepest_sum(const kir::Block& block, size_t depth = 0) {
+  size_t deepest = 0;
+  for (const kir::Statement& s : block) {
+    if (s.kind == kir::Statement::Kind::accumulate) deepest = std::max(deepest, depth);
+    deepest = std::max(deepest, deepest_sum(s.body, depth + (s.kind == kir::Statement::Kind::loop ? 1 : 0)));
+  }
+  return deepest;
+}
+
+size_t deepest_sum(const std::string& node, std::string_view dims = "N, 24, H, W") {
+  auto module =
+      parse(fmt::format("func @main(%x: f32[{}]) -> (y: ?) {{\n  %y = {}\n  return %y\n}}", dims, node).c_str());
+  compiler::Compiled compiled = driver::compile(*module);
+  EXPECT_EQ(compiled.kernels.size(), 1U);
+  return deepest_sum(compiled.kernels.at(0).body);
+}
+
+// Along an axis that is not the innermost, each element would have its own otherwise.
+TEST(Fusion, ReductionsAreNotRepeatedAlongWhatTheyReduce) {
+  // All other axes are one loop.
+  for (int axis : {1, 2, 3}) EXPECT_EQ(deepest_sum(fmt::format("softmax(%x) {{axis = {}}}", axis)), 2U);
+  EXPECT_EQ(deepest_sum("mean_variance_normalization(%x) {axes = [0, 2, 3]}"), 4U);
+}
+
+// Vectors make up for a few steps, and read memory in order.
+TEST(Fusion, ReductionsOverAFewElementsAreRepeated) {
+  EXPECT_EQ(deepest_sum("softmax(%x) {axis = 1}", "N, 3, H, W"), 3U);
+}
+
 TEST(Fusion, SoftmaxOfScaledMaskedScoresIsOneKernel) {
   program::Program p = compile(R"(
 const @eight: f32[] = {8}
