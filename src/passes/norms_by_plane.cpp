@@ -6,8 +6,8 @@
 
 #include "analysis/rdp.h"
 #include "ops/registry.h"
-#include "passes/onnx_number.h"
 #include "passes/pass.h"
+#include "passes/rewriting.h"
 
 namespace selkie::passes {
 namespace {
@@ -231,10 +231,7 @@ bool rewrite(ir::Module& module, Sizes& sizes, const analysis::Rdp& rdp, Match m
     std::optional<Norm> norm = (matcher.*match)(*region.nodes[i]);
     if (!norm) continue;
     std::vector<std::unique_ptr<Node>> before = Steps(module, sizes, *norm, *region.nodes[i]).replace();
-    size_t count = before.size();
-    region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(i), std::make_move_iterator(before.begin()),
-                        std::make_move_iterator(before.end()));
-    i += count;
+    i = insert_before(region, i, std::move(before));
     changed = true;
   }
   return changed;

@@ -4,6 +4,7 @@
 
 #include "analysis/rdp.h"
 #include "ops/registry.h"
+#include "passes/rewriting.h"
 
 namespace selkie::passes {
 namespace {
@@ -27,10 +28,7 @@ class Splitter {
       for (auto& inner : region.nodes[i]->regions) changed = run(*inner) || changed;
       if (!is_split(*region.nodes[i], region)) continue;
       std::vector<std::unique_ptr<Node>> before = split(*region.nodes[i]);
-      size_t count = before.size();
-      region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(i),
-                          std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
-      i += count;
+      i = insert_before(region, i, std::move(before));
       changed = true;
     }
     return changed;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "passes/pass.h"
+#include "passes/rewriting.h"
 
 namespace selkie::passes {
 namespace {
@@ -85,10 +86,7 @@ bool split_pools(ir::Region& region) {
     for (auto& inner : region.nodes[i]->regions) changed = split_pools(*inner) || changed;
     if (!is_split(*region.nodes[i])) continue;
     std::vector<std::unique_ptr<Node>> before = split(*region.nodes[i]);
-    size_t count = before.size();
-    region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(i), std::make_move_iterator(before.begin()),
-                        std::make_move_iterator(before.end()));
-    i += count;
+    i = insert_before(region, i, std::move(before));
     changed = true;
   }
   return changed;

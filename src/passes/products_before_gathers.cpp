@@ -8,6 +8,7 @@
 
 #include "analysis/rdp.h"
 #include "ops/registry.h"
+#include "passes/rewriting.h"
 
 namespace selkie::passes {
 namespace {
@@ -49,10 +50,7 @@ class Mover {
       std::optional<Match> match = find(*region.nodes[i]);
       if (!match) continue;
       Nodes before = move(*region.nodes[i], *match);
-      size_t count = before.size();
-      region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(i),
-                          std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
-      i += count;
+      i = insert_before(region, i, std::move(before));
       changed = true;
     }
     return changed;

@@ -5,6 +5,7 @@
 
 #include "analysis/rdp.h"
 #include "ops/registry.h"
+#include "passes/rewriting.h"
 
 namespace selkie::passes {
 namespace {
@@ -256,10 +257,7 @@ bool rewrite(ir::Module& module, const analysis::Rdp& rdp, ir::Region& region) {
     Node& node = *region.nodes[i];
     if (!is_rewritten(node) || !rdp.known(*node.operands[0]).type.dims) continue;
     std::vector<std::unique_ptr<Node>> before = Splitter(module, rdp, node).run();
-    size_t added = before.size();
-    region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(i), std::make_move_iterator(before.begin()),
-                        std::make_move_iterator(before.end()));
-    i += added;
+    i = insert_before(region, i, std::move(before));
     changed = true;
   }
   return changed;

@@ -5,7 +5,7 @@
 #include "analysis/rdp.h"
 #include "base/float_formats.h"
 #include "ops/registry.h"
-#include "passes/onnx_number.h"
+#include "passes/rewriting.h"
 
 namespace selkie::passes {
 namespace {
