@@ -156,8 +156,10 @@ void multiply_panel(const KernelTable& table, const Block& block, const RowTiles
                           .ahead_step = 0};
   size_t vectors = columns > table.lanes ? 1 : 0;
   constexpr int64_t few = 3;
+  bool is_narrow = vectors == 1 && 2 * columns <= 3 * table.lanes;
   const TileFunction* functions = !rows_of_a.first    ? table.tiles[vectors]
                                   : tiles.count < few ? table.few_even_tiles[vectors]
+                                  : is_narrow         ? table.narrow_even_tiles
                                                       : table.even_tiles[vectors];
   if (packed) fetch_panel(table, tiles, place.next, arguments);
   // The first panel is the first to read a: what is fetched are the rows of the next tile.

@@ -223,27 +223,28 @@ void run_task(const KernelTable& table, const Convolution& convolution, const Co
   Finish finish = convolution.finish;
   if (finish.addend) finish.addend += output;
   int64_t input = row_begin * convolution.input_pixel_stride + group * channels;
-  multiply_block(table, {.rows = rows,
-                         .pointers = scratch.pointers,
-                         .a = plain ? convolution.input + input : nullptr,
-                         .a_stride = convolution.input_pixel_stride,
-                         .fetches_rows = is_beyond_cache(shape.output_pixels() * shape.input_channels),
-                         .copies = scratch.copies,
-                         .taps = shape.taps() / joined,
-                         .depth = channels * joined,
-                         .b = {.base = convolution.packed_weights +
-                                       static_cast<size_t>(group) * packed_group_elements(table, shape),
-                               .panel_stride = shape.taps() * channels * table.tile_columns,
-                               .depth_stride = table.tile_columns},
-                         .c = convolution.output + output,
-                         .c_stride = convolution.output_pixel_stride,
-                         .column_begin = column_begin,
-                         .column_end = std::min(columns, column_begin + plan.columns_of_task),
-                         .bias = convolution.bias ? convolution.bias + first : nullptr,
-                         .row_begin = row_begin,
-                         .first_column = first,
-                         .finish = finish,
-                         .epilogue = convolution.epilogue});
+  multiply_block(
+      table,
+      {.rows = rows,
+       .pointers = scratch.pointers,
+       .a = plain ? convolution.input + input : nullptr,
+       .a_stride = convolution.input_pixel_stride,
+       .fetches_rows = convolution.fetches_input || is_beyond_cache(shape.output_pixels() * shape.input_channels),
+       .copies = scratch.copies,
+       .taps = shape.taps() / joined,
+       .depth = channels * joined,
+       .b = {.base = convolution.packed_weights + static_cast<size_t>(group) * packed_group_elements(table, shape),
+             .panel_stride = shape.taps() * channels * table.tile_columns,
+             .depth_stride = table.tile_columns},
+       .c = convolution.output + output,
+       .c_stride = convolution.output_pixel_stride,
+       .column_begin = column_begin,
+       .column_end = std::min(columns, column_begin + plan.columns_of_task),
+       .bias = convolution.bias ? convolution.bias + first : nullptr,
+       .row_begin = convolution.first_row + row_begin,
+       .first_column = first,
+       .finish = finish,
+       .epilogue = convolution.epilogue});
 }
 
 }  // namespace

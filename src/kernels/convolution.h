@@ -38,6 +38,10 @@ struct Convolution {
   int64_t output_pixel_stride = 0;
   Finish finish;
   Epilogue epilogue;
+  // For a part of a larger one, by the direct and the depthwise kernel: the row of the whole that row 0 is for the
+  // epilogue, and whether the input comes from beyond the second-level cache.
+  int64_t first_row = 0;
+  bool fetches_input = false;
 };
 
 struct ConvolutionPlan {

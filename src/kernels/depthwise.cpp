@@ -259,7 +259,8 @@ void run_depthwise(const KernelTable& table, const Convolution& convolution, con
       int64_t channels = std::min(walk.channels, s.input_channels - channel);
       run_block(table, convolution, walk, grid, line, lines, channel, channels);
       if (!epilogue.function) continue;
-      int64_t ranges[] = {line * s.output[2], (line + lines) * s.output[2], channel, channel + channels};
+      int64_t row = convolution.first_row + line * s.output[2];
+      int64_t ranges[] = {row, row + lines * s.output[2], channel, channel + channels};
       epilogue.function(epilogue.buffers, epilogue.sizes, ranges);
     }
   }

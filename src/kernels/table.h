@@ -277,6 +277,8 @@ struct KernelTable {
   TileFunction tiles[2][most_tile_rows];
   TileFunction even_tiles[2][most_tile_rows];
   TileFunction few_even_tiles[2][most_tile_rows];
+  // The same of rows that are the same distance apart and one and a half vectors.
+  TileFunction narrow_even_tiles[most_tile_rows];
   void (*multiply_row)(const RowArguments&);
   // Gives the sum of all magnitudes that it has read.
   float (*sum_quarters)(const QuarterSumsArguments&);

@@ -1,9 +1,11 @@
 #include "program/program.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "program/chains.h"
 
 namespace selkie::program {
 namespace {
@@ -175,7 +177,11 @@ std::string disassemble(const Program& p) {
                ? fmt::format("{}: s{} = {}\n", i, s.to, s.value)
                : fmt::format("{}: s{} = {} s{} s{}\n", i, s.to, step_names[static_cast<size_t>(s.op)], s.a, s.b);
   }
-  for (size_t i = 0; i < p.code.size(); ++i) out += fmt::format("{:4}  {}\n", i, text(p, p.code[i]));
+  std::vector<bool> is_chained(p.code.size(), false);
+  for (const Chain& chain : find_chains(p))
+    std::fill_n(is_chained.begin() + chain.first + 1, chain.last - chain.first, true);
+  for (size_t i = 0; i < p.code.size(); ++i)
+    out += fmt::format("{:4}  {}{}\n", i, text(p, p.code[i]), is_chained[i] ? " (or with the one before)" : "");
   return out + fmt::format("return {}\n", text(p, p.results));
 }
 

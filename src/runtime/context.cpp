@@ -12,6 +12,8 @@
 #include "runtime/arena.h"
 #include "runtime/arena_memory.h"
 #include "runtime/buffers.h"
+#include "runtime/calls.h"
+#include "runtime/chains.h"
 #include "runtime/growing.h"
 #include "runtime/library.h"
 #include "runtime/reach.h"
@@ -38,6 +40,7 @@ class Context::Machine {
         values_(program_.registers.size()),
         growing_(program_.growths.size()),
         host_calls_(program_.host_calls.size()),
+        chains_(program_),
         workers_(threads) {
     for (size_t i = 0; i < values_.size(); ++i) {
       Storage storage = program_.registers[i].storage;
@@ -45,10 +48,6 @@ class Context::Machine {
       if (storage == Storage::input || storage == Storage::heap || storage == Storage::state)
         owning_.push_back(static_cast<Register>(i));
     }
-    std::vector<Lifetime> lifetimes;
-    for (Register r : planned_)
-      lifetimes.push_back({.first = program_.registers[r].first, .last = program_.registers[r].last});
-    planner_ = ArenaPlanner(std::move(lifetimes));
     is_set_at_entry_ = program::set_at_entry(program_);
     bind_constants();
   }
@@ -73,20 +72,19 @@ class Context::Machine {
   MemoryPlan memory_plan(std::span<const HostValue> inputs) {
     Cleaner cleaner{*this};
     enter(inputs);
-    std::vector<int64_t> bytes = planned_bytes();
-    ArenaPlan plan = planner_.plan(bytes);
+    std::vector<program::Chain> chains = chosen_chains();
+    std::vector<int64_t> bytes = planned_bytes(chains);
+    ArenaPlanner& planner = planner_with(chains);
+    ArenaPlan plan = planner.plan(bytes);
     MemoryPlan out{.tensors = {},
                    .arena_bytes = plan.bytes,
                    .bound = plan.bound,
-                   .is_best_at_all_sizes = planner_.is_best_at_all_sizes(),
+                   .is_best_at_all_sizes = planner.is_best_at_all_sizes(),
                    .slots = slots_};
-    for (size_t i = 0; i < planned_.size(); ++i) {
-      const RegisterInfo& info = program_.registers[planned_[i]];
-      out.tensors.push_back({.tensor = planned_[i],
-                             .bytes = bytes[i],
-                             .offset = plan.offsets[i],
-                             .life = {.first = info.first, .last = info.last}});
-    }
+    std::vector<Lifetime> lifetimes = chains_.lifetimes(planned_, chains);
+    for (size_t i = 0; i < planned_.size(); ++i)
+      out.tensors.push_back(
+          {.tensor = planned_[i], .bytes = bytes[i], .offset = plan.offsets[i], .life = lifetimes[i]});
     return out;
   }
 
@@ -123,11 +121,12 @@ class Context::Machine {
       at = i.a;
       return;
     }
+    if (i.op == Opcode::convolution && !plans_.front().chains.empty() && advance_chain(at)) return;
     if (executable_->interpreter) check_reaches(program_, i, slots_, [&](Register r) { return bytes_behind(r); });
     if (profile_ == nullptr)
       execute(i);
     else
-      execute_recorded(i);
+      record([&] { execute(i); }, {&i, 1});
   }
 
   void bind_constants() {
@@ -179,9 +178,10 @@ class Context::Machine {
     std::vector<int64_t> key(slots_.begin(), slots_.begin() + program_.entry_slots);
     auto at = std::ranges::find(plans_, key, &Plan::key);
     if (at == plans_.end()) {
-      ArenaPlan plan = planner_.plan(planned_bytes());
+      std::vector<program::Chain> chains = chosen_chains();
+      ArenaPlan plan = planner_with(chains).plan(planned_bytes(chains));
       if (plans_.size() == static_cast<size_t>(most_kept_plans)) plans_.pop_back();
-      plans_.push_front({.key = std::move(key), .arena = std::move(plan)});
+      plans_.push_front({.key = std::move(key), .arena = std::move(plan), .chains = std::move(chains)});
       ++statistics_.plans;
       statistics_.kept_plans = static_cast<int64_t>(plans_.size());
     } else if (at != plans_.begin()) {
@@ -197,15 +197,34 @@ class Context::Machine {
     }
   }
 
-  std::vector<int64_t> planned_bytes() const {
+  // An interpreter makes epilogues when a whole convolution is done.
+  std::vector<program::Chain> chosen_chains() const {
+    return executable_->interpreter ? std::vector<program::Chain>{} : chains_.choose(slots_);
+  }
+
+  // Which chains are made decides when tensors are in use, and few sets of them occur.
+  ArenaPlanner& planner_with(const std::vector<program::Chain>& chains) {
+    auto at = std::ranges::find(planners_, chains, &Planner::chains);
+    if (at == planners_.end()) {
+      if (planners_.size() == most_kept_planners) planners_.pop_back();
+      planners_.push_front({.chains = chains, .arena = ArenaPlanner(chains_.lifetimes(planned_, chains))});
+    } else if (at != planners_.begin()) {
+      planners_.splice(planners_.begin(), planners_, at);
+    }
+    return planners_.front().arena;
+  }
+
+  std::vector<int64_t> planned_bytes(std::span<const program::Chain> chains) const {
     std::vector<int64_t> out;
     out.reserve(planned_.size());
+    std::vector<Register> never_stored = chains_.never_stored(chains);
     for (Register r : planned_) {
       const RegisterInfo& info = program_.registers[r];
       constexpr int64_t most_bytes = int64_t{1} << 48;
       bool is_fine = slots_[info.bytes] <= most_bytes && (slots_[info.bytes] >= 0 || info.is_conditional);
       if (!is_fine) fail("'{}' would need {} bytes", info.name, slots_[info.bytes]);
       out.push_back(info.alternates ? 2 * place_bytes(info) : std::max<int64_t>(slots_[info.bytes], 0));
+      if (std::ranges::find(never_stored, r) != never_stored.end()) out.back() = 0;
     }
     return out;
   }
@@ -471,16 +490,18 @@ class Context::Machine {
     set_host(growth.to, Tensor(program_.registers[growth.from].dtype, std::move(dims)));
   }
 
-  void execute_recorded(const Instruction& i) {
+  // What making these instructions takes.
+  template <class Make>
+  void record(Make make, std::span<const Instruction> instructions) {
     auto now = [] { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); };
     int64_t begin = now();
-    execute(i);
+    make();
     int64_t end = now();
-    Work work = work_of(program_, i, slots_);
+    Work work = work_of(program_, instructions, slots_);
     if (!work.kind.empty() && profile_->events.size() < Profile::most_events)
       profile_->events.push_back({.begin_ns = begin,
                                   .end_ns = end,
-                                  .instruction = static_cast<uint32_t>(&i - program_.code.data()),
+                                  .instruction = static_cast<uint32_t>(instructions.data() - program_.code.data()),
                                   .work = std::move(work)});
   }
 
@@ -665,17 +686,21 @@ class Context::Machine {
     });
   }
 
+  kernels::Convolution call_of(const program::Convolution& c, kernels::ConvolutionVersion version) const {
+    return {.shape = shape_of(c, slots_),
+            .input = floats(c.input),
+            .input_pixel_stride = c.input_channels,
+            .packed_weights = float_weights(weights_of(c, version)),
+            .bias = floats(c.bias),
+            .output = floats(c.output),
+            .output_pixel_stride = c.output_channels,
+            .finish = finish(c.finish),
+            .epilogue = {}};
+  }
+
   void convolution(const program::Convolution& c) {
     kernels::ConvolutionVersion version = version_of(c, slots_);
-    kernels::Convolution call{.shape = shape_of(c, slots_),
-                              .input = floats(c.input),
-                              .input_pixel_stride = c.input_channels,
-                              .packed_weights = float_weights(weights_of(c, version)),
-                              .bias = floats(c.bias),
-                              .output = floats(c.output),
-                              .output_pixel_stride = c.output_channels,
-                              .finish = finish(c.finish),
-                              .epilogue = {}};
+    kernels::Convolution call = call_of(c, version);
     if (c.packs_weights) call.packed_weights = library_.packed(call.shape, call.packed_weights, version);
     with_epilogue(c.epilogue, call.shape.output_pixels(), c.output_channels, [&](const kernels::Epilogue& epilogue) {
       call.epilogue = epilogue;
@@ -683,85 +708,49 @@ class Context::Machine {
     });
   }
 
-  void attention(const program::Attention& a) {
-    auto strides = [&](const program::Attention::Heads& heads) {
-      return kernels::HeadStrides{
-          .batch = slots_[heads.strides[0]], .head = slots_[heads.strides[1]], .row = slots_[heads.strides[2]]};
-    };
-    kernels::Attention call{.batch = slots_[a.batch],
-                            .heads = slots_[a.heads],
-                            .key_heads = slots_[a.key_heads],
-                            .queries = slots_[a.queries],
-                            .keys = slots_[a.keys],
-                            .depth = slots_[a.depth],
-                            .columns = slots_[a.columns],
-                            .scale = a.scale,
-                            .query = floats(a.query.value),
-                            .query_strides = strides(a.query),
-                            .key = floats(a.key.value),
-                            .key_strides = strides(a.key),
-                            .value = floats(a.value.value),
-                            .value_strides = strides(a.value),
-                            .output = floats(a.output.value),
-                            .output_strides = strides(a.output),
-                            .causal = a.causal};
-    if (a.mask != no_register) {
-      kernels::MaskStrides mask{.batch = slots_[a.mask_strides[0]],
-                                .head = slots_[a.mask_strides[1]],
-                                .row = slots_[a.mask_strides[2]],
-                                .key = slots_[a.mask_strides[3]]};
-      if (program_.registers[a.mask].dtype == DType::boolean) {
-        call.allowed = reinterpret_cast<const uint8_t*>(data_of(a.mask));
-        call.allowed_strides = mask;
-        call.refused = a.masked_score;
-      } else {
-        call.added = floats(a.mask);
-        call.added_strides = mask;
-      }
+  // Makes the chain that the instruction before `at` begins, if there is one.
+  bool advance_chain(size_t& at) {
+    const std::vector<program::Chain>& chains = plans_.front().chains;
+    auto found = std::ranges::lower_bound(chains, at - 1, {}, &program::Chain::first);
+    if (found == chains.end() || found->first != at - 1) return false;
+    at = found->last + 1;
+    std::span<const Instruction> links = std::span(program_.code).subspan(found->first, found->last - found->first + 1);
+    if (profile_ == nullptr)
+      chain(links);
+    else
+      record([&] { chain(links); }, links);
+    return true;
+  }
+
+  void chain(std::span<const Instruction> instructions) {
+    std::array<kernels::ChainLink, kernels::most_links> links;
+    std::array<Arguments, kernels::most_links> arguments;
+    for (size_t i = 0; i < instructions.size(); ++i) {
+      const program::Convolution& c = program_.convolutions[instructions[i].a];
+      kernels::ConvolutionVersion version = version_of(c, slots_);
+      links[i] = {.convolution = call_of(c, version), .version = version};
+      if (!c.epilogue) continue;
+      const program::Launch& l = program_.launches[*c.epilogue];
+      set_arguments(l, arguments[i]);
+      links[i].convolution.epilogue = {
+          .function = executable_->kernels[l.kernel], .buffers = arguments[i].buffers, .sizes = arguments[i].sizes};
+      links[i].epilogue_buffers = l.buffers.size();
+      for (size_t b = 0; b < l.buffers.size(); ++b)
+        links[i].output_buffers |= static_cast<uint64_t>(l.buffers[b] == c.output) << b;
     }
+    statistics_.launches += static_cast<int64_t>(instructions.size());
+    library_.run({links.data(), instructions.size()});
+  }
+
+  void attention(const program::Attention& a) {
+    bool has_boolean_mask = a.mask != no_register && program_.registers[a.mask].dtype == DType::boolean;
     ++statistics_.launches;
-    library_.run(call);
+    library_.run(attention_call(a, slots_, has_boolean_mask, [this](Register r) { return floats(r); }));
   }
 
   void recurrent(const program::Recurrent& r) {
-    int64_t steps = slots_[r.steps];
-    int64_t batch = slots_[r.batch];
-    const auto* lengths = r.lengths == no_register ? nullptr : reinterpret_cast<const int32_t*>(data_of(r.lengths));
-    for (int64_t i = 0; lengths != nullptr && i < batch; ++i)
-      if (lengths[i] < 0 || lengths[i] > steps)
-        fail("there are {} steps, but a sequence has length {}, in {}", steps, lengths[i], r.node);
-    std::vector<std::string_view> activations(r.activations.begin(), r.activations.end());
-    std::string_view why_not;
-    auto functions = kernels::serves({.kind = static_cast<kernels::RecurrentKind>(r.cell),
-                                      .directions = static_cast<int>(r.directions),
-                                      .activations = activations},
-                                     &why_not);
-    if (!functions) fail("{} cannot be run: {}", r.node, why_not);
-    int64_t state = r.batch_first ? r.hidden : batch * r.hidden;
-    int64_t between = r.batch_first ? r.directions * r.hidden : r.hidden;
-    kernels::Recurrent call{
-        .shape = {.kind = static_cast<kernels::RecurrentKind>(r.cell),
-                  .steps = steps,
-                  .batch = batch,
-                  .input = r.input,
-                  .hidden = r.hidden,
-                  .directions = r.directions,
-                  .linear_before_reset = r.linear_before_reset},
-        .functions = *functions,
-        .reversed = {r.reversed, true},
-        .packed = float_weights(r.weights),
-        .peepholes = r.peepholes,
-        .x = floats(r.x),
-        .batch_first = r.batch_first,
-        .lengths = lengths,
-        .initial_h = floats(r.initial_h),
-        .initial_c = floats(r.initial_c),
-        .y = floats(r.y),
-        .y_step_stride = r.directions * r.hidden * (r.batch_first ? 1 : batch),
-        .y_strides = {.direction = state, .batch = r.batch_first ? steps * r.directions * r.hidden : r.hidden},
-        .y_h = floats(r.y_h),
-        .y_c = floats(r.y_c),
-        .state_strides = {.direction = state, .batch = between}};
+    weights(r.weights);
+    kernels::Recurrent call = recurrent_call(r, slots_, [this](Register at) { return floats(at); });
     ++statistics_.launches;
     library_.run(call);
   }
@@ -866,7 +855,13 @@ class Context::Machine {
   struct Plan {
     std::vector<int64_t> key;
     ArenaPlan arena;
+    std::vector<program::Chain> chains;
   };
+  struct Planner {
+    std::vector<program::Chain> chains;
+    ArenaPlanner arena;
+  };
+  static constexpr size_t most_kept_planners = 8;
 
   std::shared_ptr<const Executable> executable_;
   const Program& program_;
@@ -877,7 +872,8 @@ class Context::Machine {
   std::vector<Growing> growing_;
   std::vector<uint64_t> host_calls_;  // how often each was made in this run
   std::chrono::steady_clock::time_point begin_;
-  ArenaPlanner planner_{{}};
+  Chains chains_;
+  std::list<Planner> planners_;        // the latest first
   std::vector<bool> is_set_at_entry_;  // of the slots
   std::list<Plan> plans_;              // the latest first
   ArenaMemory arena_;

@@ -118,6 +118,13 @@ void Library::run(const kernels::Convolution& convolution, kernels::ConvolutionV
   });
 }
 
+void Library::run(std::span<const kernels::ChainLink> chain) {
+  kernels::ChainPlan plan = kernels::plan_chain(table_, chain, workers_.threads());
+  workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
+    kernels::run_chain(table_, chain, plan, begin, end, scratch);
+  });
+}
+
 void Library::run(const kernels::Attention& attention) {
   kernels::AttentionPlan plan = kernels::plan_attention(table_, attention, workers_.threads());
   workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {

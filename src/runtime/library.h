@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/attention.h"
+#include "kernels/chain.h"
 #include "kernels/convolution.h"
 #include "kernels/gemm.h"
 #include "kernels/half_gemm.h"
@@ -33,6 +34,7 @@ class Library {
                       kernels::ConvolutionVersion version);
   // With weights as `version` takes them.
   void run(const kernels::Convolution& convolution, kernels::ConvolutionVersion version);
+  void run(std::span<const kernels::ChainLink> chain);
   void run(const kernels::IntegerProduct& product);
   void run(const kernels::Attention& attention);
   void run(const kernels::Recurrent& recurrent);

@@ -43,6 +43,23 @@ class Counter {
     }
   }
 
+  // Of convolutions that are made together.
+  Work chain(std::span<const Instruction> instructions) const {
+    Work out{.kind = "chain"};
+    for (const Instruction& i : instructions) {
+      const program::Convolution& c = program_.convolutions[i.a];
+      Work link = convolution(c);
+      if (out.node.empty()) out.node = link.node;
+      out.shape += fmt::format("{}{}", out.shape.empty() ? "" : "; ", link.shape);
+      out.operations += link.operations;
+      // What lies between two links is neither written to memory nor read from it.
+      out.bytes += link.bytes;
+      if (&i != &instructions.front()) out.bytes -= bytes({c.input});
+      if (&i != &instructions.back()) out.bytes -= bytes({c.output});
+    }
+    return out;
+  }
+
  private:
   double elements(Register r) const {
     double count = 1;
@@ -183,8 +200,9 @@ Register weights_of(const program::Convolution& c, kernels::ConvolutionVersion v
   return version == Version::winograd || version == Version::wide_winograd ? c.winograd : c.weights;
 }
 
-Work work_of(const Program& program, const Instruction& instruction, std::span<const int64_t> slots) {
-  return Counter(program, slots).work_of(instruction);
+Work work_of(const Program& program, std::span<const Instruction> instructions, std::span<const int64_t> slots) {
+  Counter counter(program, slots);
+  return instructions.size() == 1 ? counter.work_of(instructions[0]) : counter.chain(instructions);
 }
 
 std::string chrome_trace(const Profile& profile) {

@@ -20,7 +20,9 @@ struct Work {
   double operations = 0;  // floating-point ones, as the definition counts them; 0 if unknown
   double bytes = 0;       // of operands and results, each once
 };
-Work work_of(const program::Program& program, const program::Instruction& instruction, std::span<const int64_t> slots);
+// Of one instruction, or of a chain of convolutions.
+Work work_of(const program::Program& program, std::span<const program::Instruction> instructions,
+             std::span<const int64_t> slots);
 
 // What is known of a convolution before any run, of floats or integers.
 template <class Convolution>

@@ -6,6 +6,7 @@
 #include "kernels/isa/depthwise.h"
 #include "kernels/isa/grouped.h"
 #include "kernels/isa/math.h"
+#include "kernels/isa/narrow_tile.h"
 #include "kernels/isa/recurrent.h"
 #include "kernels/isa/row.h"
 #include "kernels/isa/softmax.h"
@@ -41,6 +42,12 @@ constexpr void set_tiles(TileFunction (&tiles)[most_tile_rows]) {
   tiles[11] = tile_or_null<12, vectors, locality, Rows>();
 }
 
+template <int rows>
+constexpr void set_narrow_tiles(TileFunction (&tiles)[most_tile_rows]) {
+  tiles[rows - 1] = narrow_tile<rows>;
+  if constexpr (rows > 1) set_narrow_tiles<rows - 1>(tiles);
+}
+
 constexpr KernelTable make_table(Isa isa, const char* name) {
   KernelTable made{.isa = isa,
                    .name = name,
@@ -50,6 +57,7 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .tiles = {},
                    .even_tiles = {},
                    .few_even_tiles = {},
+                   .narrow_even_tiles = {},
                    .multiply_row = multiply_row,
                    .sum_quarters = sum_quarters,
                    .sum_products = sum_products,
@@ -77,6 +85,7 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
   set_tiles<2, 3, ScatteredRows>(made.tiles[1]);
   set_tiles<1, 3, EvenRows>(made.even_tiles[0]);
   set_tiles<2, 3, EvenRows>(made.even_tiles[1]);
+  set_narrow_tiles<SELKIE_ISA_TILE_ROWS>(made.narrow_even_tiles);
   set_tiles<1, 2, EvenRows>(made.few_even_tiles[0]);
   set_tiles<2, 2, EvenRows>(made.few_even_tiles[1]);
   set_depthwise<0, 0>(made.depthwise[any_depthwise]);

@@ -18,6 +18,7 @@ constexpr int tile_sums(int accumulators) {
 // Rows of a anywhere: a pointer for each, in every tap.
 template <int rows>
 struct ScatteredRows {
+  static constexpr bool has_taps = true;
   const float* const* pointers;
   const float* at[rows];
   int64_t depth;
@@ -37,6 +38,7 @@ struct ScatteredRows {
 // after each third one are addressed from there.
 template <int rows>
 struct EvenRows {
+  static constexpr bool has_taps = false;  // but one
   const float* at[(rows + 2) / 3];
   int64_t stride;
 
@@ -128,7 +130,8 @@ SELKIE_INLINE void one_tile(const TileArguments& t, int64_t offset, Rows a, cons
   const float* b = t.b;
   const int64_t b_stride = t.b_stride;
   const int64_t ahead_step = t.ahead_step;
-  for (int64_t tap = 0; tap < t.taps; ++tap) {
+  const int64_t taps = Rows::has_taps ? t.taps : 1;
+  for (int64_t tap = 0; tap < taps; ++tap) {
     a.begin_tap(t);
     int64_t left = t.depth;
     for (; left >= steps; left -= steps) {
@@ -176,9 +179,11 @@ template <int rows, int vectors, int locality, class Rows, class Lanes>
 SELKIE_INLINE void some_tiles(const TileArguments& t, Columns<Lanes> part) {
   const char* ahead = t.ahead;
   const int64_t ahead_of_tile = t.ahead_step * t.taps * t.depth;
+  // Tiles of few products are stored so often that memory is busy anyway.
+  const bool fetches = t.taps * t.depth >= 48;
   int64_t offset = 0;
   for (int64_t i = 0; i < t.tiles; ++i, offset += rows * t.c_stride, ahead += ahead_of_tile) {
-    if (i + 1 < t.tiles) fetch_tile<rows, vectors>(t, offset + rows * t.c_stride);
+    if (fetches && i + 1 < t.tiles) fetch_tile<rows, vectors>(t, offset + rows * t.c_stride);
     one_tile<rows, vectors, locality>(t, offset, Rows(t, i), ahead, part);
   }
 }
