@@ -38,7 +38,7 @@ struct Window {
 
 struct ConvolutionScratch {
   const float** pointers;
-  Window* windows;
+  Window* windows;  // of a tile
   float* zeros;
   float* borders;    // copies of joined taps that cross a border
   float* copies;     // or null
@@ -50,7 +50,7 @@ struct ConvolutionScratch {
     const ConvolutionShape& shape = convolution.shape;
     Scratch scratch(base);
     pointers = scratch.take<const float*>(plan.rows_of_task * shape.taps());
-    windows = scratch.take<Window>(plan.rows_of_task);
+    windows = scratch.take<Window>(table.tile_rows);
     int64_t channels = shape.input_channels / shape.groups;
     zeros = scratch.take<float>(plan.joined ? shape.kernel[2] * channels : channels);
     borders = scratch.take<float>(plan.joined ? plan.rows_of_task * shape.taps() * channels : 0);
@@ -71,35 +71,18 @@ class Rows {
     channels_ = shape_.input_channels / shape_.groups;
   }
 
-  void find_windows(int64_t row_begin, int64_t rows) {
-    std::array<int64_t, 3> at;
-    int64_t image = row_begin;
-    for (size_t axis = 3; axis-- > 0; image /= shape_.output[axis]) at[axis] = image % shape_.output[axis];
-    for (int64_t r = 0; r < rows;) {
-      int64_t line = std::min(rows - r, shape_.output[2] - at[2]);
-      find_line(image, at, line, scratch_.windows + r);
-      r += line;
-      at[2] = 0;
-      if (++at[1] < shape_.output[1]) continue;
-      at[1] = 0;
-      if (++at[0] < shape_.output[0]) continue;
-      at[0] = 0;
-      ++image;
-    }
-  }
-
   // Pointers to single taps.
-  void fill(int64_t rows, int64_t group) {
+  void fill(int64_t row_begin, int64_t rows, int64_t group) {
     int64_t first = group * channels_;
     auto crossing = [&](const Window& window, int64_t tap) -> const float* {
       return reads_input(window, kernel_of(tap), 3) ? window.origin + scratch_.offsets[tap] : scratch_.zeros;
     };
     for (int64_t tap = 0; tap < shape_.taps(); ++tap) scratch_.offsets[tap] = first + tap_offset(kernel_of(tap));
-    fill_windows(rows, shape_.taps(), crossing);
+    fill_windows(row_begin, rows, shape_.taps(), crossing);
   }
 
   // Pointers to kernel rows, whose taps are read as one.
-  void fill_joined(int64_t rows) {
+  void fill_joined(int64_t row_begin, int64_t rows) {
     float* border = scratch_.borders;
     int64_t taps = shape_.kernel[0] * shape_.kernel[1];
     auto crossing = [&](const Window& window, int64_t tap) -> const float* {
@@ -111,37 +94,93 @@ class Rows {
       return copied;
     };
     for (int64_t tap = 0; tap < taps; ++tap) scratch_.offsets[tap] = tap_offset(kernel_of(tap * shape_.kernel[2]));
-    fill_windows(rows, taps, crossing);
+    fill_windows(row_begin, rows, taps, crossing);
   }
 
  private:
-  // Pointers of all windows and taps as multiply_block reads them; `crossing` gives those of tiles at a border.
-  template <class Crossing>
-  void fill_windows(int64_t rows, int64_t taps, Crossing crossing) {
-    const float** to = scratch_.pointers;
-    const Window* window = scratch_.windows;
-    RowTiles tiles(table_, rows);
-    for (int64_t tile = 0; tile < tiles.count; ++tile) {
-      int64_t count = tiles.rows_of(tile);
-      bool inside = std::all_of(window, window + count, [](const Window& w) { return w.inside; });
-      for (int64_t tap = 0; tap < taps; ++tap, to += count) {
-        if (inside)
-          for (int64_t r = 0; r < count; ++r) to[r] = window[r].origin + scratch_.offsets[tap];
-        else
-          for (int64_t r = 0; r < count; ++r) to[r] = crossing(window[r], tap);
-      }
-      window += count;
+  // An output pixel.
+  struct Place {
+    int64_t image;
+    std::array<int64_t, 3> at;
+  };
+
+  Place place_of(int64_t row) const {
+    Place place{};
+    for (size_t axis = 3; axis-- > 0; row /= shape_.output[axis]) place.at[axis] = row % shape_.output[axis];
+    place.image = row;
+    return place;
+  }
+
+  void advance(Place& place, int64_t pixels) const {
+    place.at[2] += pixels;
+    while (place.at[2] >= shape_.output[2]) {
+      place.at[2] -= shape_.output[2];
+      if (++place.at[1] < shape_.output[1]) continue;
+      place.at[1] = 0;
+      if (++place.at[0] < shape_.output[0]) continue;
+      place.at[0] = 0;
+      ++place.image;
     }
   }
 
-  // Windows of `count` output pixels side by side, the first at `at`.
-  void find_line(int64_t image, const std::array<int64_t, 3>& at, int64_t count, Window* windows) const {
-    const float* origin = convolution_.input + image * strides_[0] * shape_.input[0];
-    std::array<int64_t, 3> begin;
-    for (size_t axis = 0; axis < 3; ++axis) {
-      begin[axis] = at[axis] * shape_.stride[axis] - shape_.pad[axis];
-      origin += begin[axis] * strides_[axis];
+  // Pointers of all windows and taps as multiply_block reads them; `crossing` gives those of tiles at a border.
+  template <class Crossing>
+  void fill_windows(int64_t row_begin, int64_t rows, int64_t taps, Crossing crossing) {
+    const float** to = scratch_.pointers;
+    RowTiles tiles(table_, rows);
+    Place place = place_of(row_begin);
+    for (int64_t tile = 0; tile < tiles.count; ++tile) {
+      int64_t count = tiles.rows_of(tile);
+      if (is_even(place, count)) {
+        const float* origin = origin_of(place.image, begin_of(place.at));
+        int64_t step = shape_.stride[2] * strides_[2];
+        for (int64_t tap = 0; tap < taps; ++tap, to += count)
+          for (int64_t r = 0; r < count; ++r) to[r] = origin + scratch_.offsets[tap] + r * step;
+      } else {
+        find_windows(place, count);
+        for (int64_t tap = 0; tap < taps; ++tap, to += count)
+          for (int64_t r = 0; r < count; ++r) {
+            const Window& window = scratch_.windows[r];
+            to[r] = window.inside ? window.origin + scratch_.offsets[tap] : crossing(window, tap);
+          }
+      }
+      advance(place, count);
     }
+  }
+
+  // Whether the windows of so many pixels lie side by side inside the input.
+  bool is_even(const Place& place, int64_t count) const {
+    if (place.at[2] + count > shape_.output[2]) return false;
+    std::array<int64_t, 3> begin = begin_of(place.at);
+    return is_inside(begin[0], 0) && is_inside(begin[1], 1) && is_inside(begin[2], 2) &&
+           is_inside(begin[2] + (count - 1) * shape_.stride[2], 2);
+  }
+
+  void find_windows(Place place, int64_t count) const {
+    for (int64_t r = 0; r < count;) {
+      int64_t line = std::min(count - r, shape_.output[2] - place.at[2]);
+      find_line(place, line, scratch_.windows + r);
+      r += line;
+      advance(place, line);
+    }
+  }
+
+  std::array<int64_t, 3> begin_of(const std::array<int64_t, 3>& at) const {
+    std::array<int64_t, 3> begin;
+    for (size_t axis = 0; axis < 3; ++axis) begin[axis] = at[axis] * shape_.stride[axis] - shape_.pad[axis];
+    return begin;
+  }
+
+  const float* origin_of(int64_t image, const std::array<int64_t, 3>& begin) const {
+    const float* origin = convolution_.input + image * strides_[0] * shape_.input[0];
+    for (size_t axis = 0; axis < 3; ++axis) origin += begin[axis] * strides_[axis];
+    return origin;
+  }
+
+  // Windows of `count` output pixels side by side.
+  void find_line(const Place& place, int64_t count, Window* windows) const {
+    std::array<int64_t, 3> begin = begin_of(place.at);
+    const float* origin = origin_of(place.image, begin);
     bool line_inside = is_inside(begin[0], 0) && is_inside(begin[1], 1);
     // Fields one by one: a whole window copied in vectors would wait for the one field that has just been stored.
     int64_t pixel = begin[2];
@@ -214,8 +253,7 @@ void run_task(const KernelTable& table, const Convolution& convolution, const Co
   bool plain = is_plain_product(shape);
   if (!plain) {
     Rows builder(table, convolution, scratch);
-    builder.find_windows(row_begin, rows);
-    plan.joined ? builder.fill_joined(rows) : builder.fill(rows, group);
+    plan.joined ? builder.fill_joined(row_begin, rows) : builder.fill(row_begin, rows, group);
   }
   int64_t joined = plan.joined ? shape.kernel[2] : 1;
   int64_t first = group * columns;
