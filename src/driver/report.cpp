@@ -4,6 +4,7 @@
 #include <set>
 
 #include "driver/samples.h"
+#include "program/chains.h"
 
 namespace selkie::driver {
 namespace {
@@ -84,6 +85,7 @@ void count_instructions(const compiler::Compiled& compiled, CpuReport& report) {
   auto finished =
       std::ranges::count_if(program.products, is_finished) + std::ranges::count_if(program.convolutions, is_finished);
   report.epilogues = program.launches.size() - launches + static_cast<size_t>(finished);
+  for (const program::Chain& chain : program::find_chains(program)) report.chained += chain.last - chain.first;
   report.views =
       static_cast<size_t>(std::ranges::count(program.registers, Storage::view, &program::RegisterInfo::storage));
   report.products = program.products.size();

@@ -26,6 +26,7 @@ struct CpuReport {
   size_t kernels = 0;      // calls of generated ones, without copies and epilogues
   size_t copies = 0;       // that bring a value into another layout
   size_t epilogues = 0;    // of products and convolutions
+  size_t chained = 0;      // convolutions that may be made together with the one before
   size_t views = 0;
   size_t products = 0, convolutions = 0, integer_products = 0, attentions = 0, recurrents = 0;
   size_t distinct_kernels = 0;

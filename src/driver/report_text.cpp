@@ -78,7 +78,9 @@ std::string instructions_text(const CpuReport& r) {
   add(r.host_calls.size(), "host call", "host calls");
   add(r.views, "view", "views");
   std::string out = parts.empty() ? "nothing" : join(parts, ", ");
-  return r.epilogues == 0 ? out : out + fmt::format("; {} end in an epilogue", r.epilogues);
+  if (r.epilogues > 0) out += fmt::format("; {} end in an epilogue", r.epilogues);
+  if (r.chained > 0) out += fmt::format("; {} may be made line by line together with the one before", r.chained);
+  return out;
 }
 
 std::string range_text(const CallVersions& call, const VersionRange& range) {
@@ -155,13 +157,13 @@ std::string json(const CpuReport& r) {
   return fmt::format(
       R"({{"nodes": {{"model": {}, "after_passes": {}}}, "instructions": {{"kernels": {}, "products": {}, )"
       R"("convolutions": {}, "integer_products": {}, "attentions": {}, "recurrent_layers": {}, "copies": {}, "host_calls": {}}}, )"
-      R"("epilogues": {}, "views": {}, "sizes": {{{}}}, "intermediate_bytes": {{"model": {}, "after_passes": {}, )"
+      R"("epilogues": {}, "chained": {}, "views": {}, "sizes": {{{}}}, "intermediate_bytes": {{"model": {}, "after_passes": {}, )"
       R"("stored": {}}}, "code": {{"bytes": {}, "isa": {}, "distinct_kernels": {}}}, "host_calls": [{}], )"
       R"("versions": [{}]}})",
       r.model_nodes, r.nodes, r.kernels, r.products, r.convolutions, r.integer_products, r.attentions, r.recurrents,
-      r.copies, r.host_calls.size(), r.epilogues, r.views, join(sizes, ", "), json(r.model), json(r.after_passes),
-      json(r.stored), r.image.code.size(), json_quote(r.image.isa), r.distinct_kernels, join(hosts, ", "),
-      join(calls, ", "));
+      r.copies, r.host_calls.size(), r.epilogues, r.chained, r.views, join(sizes, ", "), json(r.model),
+      json(r.after_passes), json(r.stored), r.image.code.size(), json_quote(r.image.isa), r.distinct_kernels,
+      join(hosts, ", "), join(calls, ", "));
 }
 
 }  // namespace selkie::driver

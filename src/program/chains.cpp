@@ -35,8 +35,10 @@ class Finder {
   // Whether this instruction and the one before it are links of a chain.
   bool follows(size_t at) const {
     if (is_target_[at] || !can_be_link(p_.code[at - 1]) || !can_be_link(p_.code[at])) return false;
-    Register between = p_.convolutions[p_.code[at - 1].a].output;
-    if (p_.convolutions[p_.code[at].a].input != between) return false;
+    const Convolution& before = p_.convolutions[p_.code[at - 1].a];
+    const Convolution& next = p_.convolutions[p_.code[at].a];
+    Register between = before.output;
+    if (next.input != between || (!before.depthwise && !next.depthwise)) return false;
     const RegisterInfo& info = p_.registers[between];
     // Every mention of its memory counts: those of the two convolutions, and of the first one's epilogue.
     uint32_t mentions = 0;

@@ -1,5 +1,5 @@
-// Convolutions that follow each other in a program, each the only one that reads the result of the one before: they may
-// be made some lines at a time, all of them together.
+// Convolutions that follow each other in a program, each the only one that reads the result of the one before, one of
+// two neighbours depthwise: they may be made some lines at a time, all of them together.
 #pragma once
 
 #include <vector>
