@@ -21,7 +21,7 @@ using program::Opcode;
 const kernels::KernelTable& table() { return kernels::table(kernels::best_isa()); }
 
 // Transformed weights of a model may take this much in any case: compiling it takes more.
-constexpr size_t least_winograd_budget = size_t{4} << 20;
+constexpr size_t least_winograd_budget = size_t{2} << 20;
 
 }  // namespace
 
