@@ -76,11 +76,15 @@ constexpr int64_t least_pixels = 96;
 bool is_worth_joining(const ConvolutionShape& before, ConvolutionVersion before_version, ConvolutionVersion version) {
   // Products alone have enough to do for each element that they read.
   bool has_depthwise = before_version == ConvolutionVersion::depthwise || version == ConvolutionVersion::depthwise;
-  return has_depthwise && output_bytes(before) > most_held_bytes();
+  return has_depthwise && output_bytes(before) > cache_sizes().l2;
 }
 
-bool fits(std::span<const ConvolutionShape> shapes) {
+// Each thread makes the lines between links anew where its part begins, which must not be much of it.
+constexpr int64_t least_lines_of_thread = 48;
+
+bool fits(std::span<const ConvolutionShape> shapes, int threads) {
   const ConvolutionShape& last = shapes.back();
+  if (threads > 1 && last.batch * last.output[1] < threads * least_lines_of_thread) return false;
   int64_t lines = lines_at_once(shapes);
   return lines == last.output[1] || lines * last.output[2] >= least_pixels;
 }
@@ -88,7 +92,7 @@ bool fits(std::span<const ConvolutionShape> shapes) {
 }  // namespace
 
 std::vector<size_t> cut_into_chains(std::span<const ConvolutionShape> shapes,
-                                    std::span<const ConvolutionVersion> versions) {
+                                    std::span<const ConvolutionVersion> versions, int threads) {
   size_t count = shapes.size();
   // From each convolution on: bytes that are stored between chains, and links of the first chain.
   std::vector<int64_t> stored(count + 1, 0);
@@ -100,7 +104,7 @@ std::vector<size_t> cut_into_chains(std::span<const ConvolutionShape> shapes,
     for (size_t end = begin + 2; end <= std::min(count, begin + most_links); ++end) {
       if (!can_be_link(shapes[end - 1], versions[end - 1]) ||
           !is_worth_joining(shapes[end - 2], versions[end - 2], versions[end - 1]) ||
-          !fits(shapes.subspan(begin, end - begin)))
+          !fits(shapes.subspan(begin, end - begin), threads))
         break;
       if (stored_with(end) >= stored[begin]) continue;
       stored[begin] = stored_with(end);
@@ -252,10 +256,9 @@ ChainPlan plan_chain(const KernelTable& table, std::span<const ChainLink> links,
   for (size_t i = links.size() - 1; i-- > 0;)
     plan.most_lines[i] = most_inputs_of(links[i + 1].convolution.shape, plan.most_lines[i + 1]);
   int64_t total = last.batch * last.output[1];
-  // Where a task begins, lines between links are made that the task before it makes, too.
-  constexpr int64_t tasks_of_thread = 2;
-  int64_t wanted = threads == 1 ? 1 : threads * tasks_of_thread;
-  plan.lines_of_task = round_up(ceil_divide(total, std::min(wanted, ceil_divide(total, plan.lines))), plan.lines);
+  // Threads that come late get less.
+  constexpr int64_t tasks_of_thread = 3;
+  plan.lines_of_task = ceil_divide(total, threads == 1 ? 1 : threads * tasks_of_thread);
   plan.tasks = ceil_divide(total, plan.lines_of_task);
   plan.scratch_bytes = Memory(table, links, plan, nullptr).bytes;
   return plan;

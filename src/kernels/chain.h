@@ -23,7 +23,7 @@ inline constexpr size_t most_links = 8;
 // Cuts convolutions that follow each other into chains such that least is stored between these: the number of links of
 // each, 1 where a convolution is best alone.
 std::vector<size_t> cut_into_chains(std::span<const ConvolutionShape> shapes,
-                                    std::span<const ConvolutionVersion> versions);
+                                    std::span<const ConvolutionVersion> versions, int threads);
 
 struct ChainPlan {
   int64_t lines;          // of the last output, at a time

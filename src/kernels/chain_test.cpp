@@ -202,11 +202,11 @@ TEST(Chain, RandomLayers) {
   }
 }
 
-std::vector<size_t> cut(const Image& image, std::span<const Layer> layers) {
+std::vector<size_t> cut(const Image& image, std::span<const Layer> layers, int threads = 1) {
   std::vector<ConvolutionShape> shapes = shapes_of(image, layers);
   std::vector<Version> versions;
   for (const ConvolutionShape& s : shapes) versions.push_back(version_of(s));
-  return cut_into_chains(shapes, versions);
+  return cut_into_chains(shapes, versions, threads);
 }
 
 // An image whose 96 channels leave the second-level cache.
@@ -228,6 +228,16 @@ TEST(Chain, WhereResultsLeaveTheCache) {
   EXPECT_EQ(cut({.batch = 1, .channels = 4096, .height = side, .width = side}, heavy), (Links{1, 1}));
 }
 
+TEST(Chain, NotWhereThreadsHaveFewLines) {
+  using Links = std::vector<size_t>;
+  Layer block[] = {{.filters = 96, .kernel = 1}, {.filters = 0, .kernel = 3, .pad = 1}};
+  Image low{.batch = 1, .channels = 16, .height = 60, .width = cache_sizes().l2 / (60 * 96 * 4) + 1};
+  EXPECT_EQ(cut(low, block, 1), Links{2});
+  EXPECT_EQ(cut(low, block, 2), (Links{1, 1}));
+  low.batch = 2;
+  EXPECT_EQ(cut(low, block, 2), Links{2});
+}
+
 TEST(Chain, CutWhereLeastIsStored) {
   // What the second convolution makes is the largest of all; lines of all three would not fit.
   int64_t width = cache_sizes().l2 / 2 / (4 * 4 * 64);
@@ -242,8 +252,8 @@ TEST(Chain, NotOfOtherKernels) {
   Layer block[] = {{.filters = 96, .kernel = 1}, {.filters = 0, .kernel = 3, .pad = 1}};
   std::vector<ConvolutionShape> shapes = shapes_of({.batch = 1, .channels = 16, .height = side, .width = side}, block);
   std::vector<size_t> alone{1, 1};
-  EXPECT_EQ(cut_into_chains(shapes, std::array{Version::strassen, Version::depthwise}), alone);
-  EXPECT_EQ(cut_into_chains(shapes, std::array{Version::direct, Version::grouped}), alone);
+  EXPECT_EQ(cut_into_chains(shapes, std::array{Version::strassen, Version::depthwise}, 1), alone);
+  EXPECT_EQ(cut_into_chains(shapes, std::array{Version::direct, Version::grouped}, 1), alone);
 }
 
 }  // namespace

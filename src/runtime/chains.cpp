@@ -22,7 +22,7 @@ bool is_sensible(const kernels::ConvolutionShape& s) {
 
 Chains::Chains(const program::Program& program) : program_(program), all_(program::find_chains(program)) {}
 
-std::vector<program::Chain> Chains::choose(std::span<const int64_t> slots) const {
+std::vector<program::Chain> Chains::choose(std::span<const int64_t> slots, int threads) const {
   std::vector<program::Chain> out;
   std::vector<kernels::ConvolutionShape> shapes;
   std::vector<kernels::ConvolutionVersion> versions;
@@ -36,7 +36,7 @@ std::vector<program::Chain> Chains::choose(std::span<const int64_t> slots) const
       versions.push_back(version_of(c, slots));
     }
     uint32_t first = chain.first;
-    for (size_t links : kernels::cut_into_chains(std::span(shapes).first(versions.size()), versions)) {
+    for (size_t links : kernels::cut_into_chains(std::span(shapes).first(versions.size()), versions, threads)) {
       uint32_t next = first + static_cast<uint32_t>(links);
       if (links > 1) out.push_back({.first = first, .last = next - 1});
       first = next;

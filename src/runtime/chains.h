@@ -14,7 +14,7 @@ class Chains {
   explicit Chains(const program::Program& program);
 
   // Those that are worth it at these sizes, in order.
-  std::vector<program::Chain> choose(std::span<const int64_t> slots) const;
+  std::vector<program::Chain> choose(std::span<const int64_t> slots, int threads) const;
 
   // When the tensors of the arena are in use if these are made: what a chain reads until its end, and its result from
   // its beginning on.

@@ -199,7 +199,7 @@ class Context::Machine {
 
   // An interpreter makes epilogues when a whole convolution is done.
   std::vector<program::Chain> chosen_chains() const {
-    return executable_->interpreter ? std::vector<program::Chain>{} : chains_.choose(slots_);
+    return executable_->interpreter ? std::vector<program::Chain>{} : chains_.choose(slots_, workers_.threads());
   }
 
   // Which chains are made decides when tensors are in use, and few sets of them occur.
