@@ -211,11 +211,10 @@ class Chain {
     }
     out.output = memory_.held[link] + (lines.begin - held_[link].begin) * line_floats(link);
     // Epilogues count rows from the first of the whole output, which would be before what is held.
-    auto first = reinterpret_cast<uintptr_t>(out.output) -
-                 static_cast<uintptr_t>(out.first_row * whole.output_pixel_stride) * sizeof(float);
+    float* first = out.output - out.first_row * whole.output_pixel_stride;
     for (size_t i = 0; i < links_[link].epilogue_buffers; ++i) {
       bool is_output = (links_[link].output_buffers >> i & 1) != 0;
-      memory_.buffers[link][i] = is_output ? reinterpret_cast<void*>(first) : whole.epilogue.buffers[i];
+      memory_.buffers[link][i] = is_output ? first : whole.epilogue.buffers[i];
     }
     out.epilogue.buffers = memory_.buffers[link];
     return out;
