@@ -120,13 +120,16 @@ ExprId Generator::float_tree(DType dtype, int depth) {
     ExprId a = sub();
     return expressions_.apply(one_of({Op::neg, Op::abs, Op::sqrt, Op::floor, Op::ceil, Op::trunc, Op::round}), a);
   }
+  // No constants as factors: a product by one is dropped, and the sum that is left may be rounded together with another
+  // product.
+  if (dtype != DType::f16 && dtype != DType::bf16 && chance(7))
+    return expressions_.apply(Op::fma, load(dtype), load(dtype), sub());
   ExprId a = sub();
   ExprId b = sub();
   if (chance(30)) {
     if (extremes_) return expressions_.apply(one_of({Op::min, Op::max}), a, b);
     return expressions_.apply(one_of({Op::div, Op::mod}), a, b);
   }
-  if (dtype != DType::f16 && dtype != DType::bf16 && chance(10)) return expressions_.apply(Op::fma, a, b, sub());
   if (adds_) return expressions_.apply(one_of({Op::add, Op::sub}), a, b);
   return expressions_.apply(Op::mul, a, b);
 }
