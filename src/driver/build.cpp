@@ -33,7 +33,8 @@ constexpr std::string_view pipeline[] = {
     "merge_arms", "sink_into_arms", "hoist_invariants", "split_loops", "batch_levels", "shape_arithmetic",
     "static_attributes", "splits_as_slices", "fuse_attention",
     // What has library kernels in another form: small floats first, since they become f32.
-    "widened_products", "plain_gemms", "transposed_convolutions", "quantized_products", "pools_by_axis", "dead_code"};
+    "widened_products", "plain_gemms", "transposed_convolutions", "convolutions_of_phases", "quantized_products",
+    "pools_by_axis", "dead_code"};
 
 // Kernels speak of the module's symbols.
 runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels, std::shared_ptr<const ir::Module> module) {

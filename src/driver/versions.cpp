@@ -28,6 +28,8 @@ std::string name(kernels::ConvolutionVersion version) {
       return "winograd, tiles of 6x6";
     case kernels::ConvolutionVersion::winograd_of_packed:
       return "winograd, weights transformed in the call";
+    case kernels::ConvolutionVersion::wide_winograd_of_packed:
+      return "winograd, tiles of 6x6, weights transformed in the call";
     case kernels::ConvolutionVersion::strassen:
       return "strassen";
     case kernels::ConvolutionVersion::direct:

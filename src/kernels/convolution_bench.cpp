@@ -142,12 +142,13 @@ void grouped(const Bench& bench, ConvolutionShape shape, int64_t groups) {
 }
 
 std::string_view name(WinogradWeights form) {
-  return form == WinogradWeights::packed ? " packed" : form == WinogradWeights::transformed ? "" : " of 6x6";
+  if (is_for_six(form)) return is_packed(form) ? " of 6x6 packed" : " of 6x6";
+  return is_packed(form) ? " packed" : "";
 }
 
 // GFLOP/s are those of the direct sum, so that ratios to "conv" are ratios of times.
 void winograd(const Bench& bench, const ConvolutionShape& shape, WinogradWeights form, double direct) {
-  bool transformed = form != WinogradWeights::packed;
+  bool transformed = !is_packed(form);
   std::vector<float> input = random_floats(shape.input[1] * shape.input[2] * shape.input_channels, 1);
   std::vector<float> weights = random_floats(shape.output_channels * shape.input_channels * 9, 2);
   std::vector<float> bias = random_floats(shape.output_channels, 3);
@@ -168,13 +169,13 @@ void winograd(const Bench& bench, const ConvolutionShape& shape, WinogradWeights
                       .output_pixel_stride = shape.output_channels};
   WinogradPlan plan = plan_winograd(bench.table, problem, form, 1);
   Aligned scratch(plan.scratch_bytes / 4);
-  double seconds = best_of_tasks(
-      plan.tasks, [&](int64_t task) { run_winograd(bench.table, problem, plan, task, task + 1, scratch.data()); });
+  Aligned memory(plan.memory_bytes / 4);
+  double seconds = best_of_tasks(1, [&](int64_t) {
+    run_winograd_weights(bench.table, problem, plan, 0, plan.weight_tasks, memory.data());
+    run_winograd(bench.table, problem, plan, 0, plan.tasks, memory.data(), scratch.data());
+  });
   bench.report(fmt::format("winograd {}{}{}", text(shape), name(form),
-                           (form == WinogradWeights::transformed_for_six ? wide_winograd_wins(bench.table, shape)
-                                                                         : winograd_wins(bench.table, shape, form))
-                               ? ""
-                               : " (not chosen)"),
+                           winograd_wins(bench.table, shape, form) ? "" : " (not chosen)"),
                18.0 * static_cast<double>(outputs * shape.input_channels),
                4.0 * static_cast<double>(outputs) + 4.0 * static_cast<double>(input.size()), seconds);
   fmt::print("  of the direct kernel's time: {:.2f}, expected {:.2f}\n", seconds / direct,
@@ -285,7 +286,9 @@ void winograds(const Bench& bench) {
       double direct = convolution(bench, shape);
       winograd(bench, shape, WinogradWeights::transformed, direct);
       winograd(bench, shape, WinogradWeights::packed, direct);
-      if (stride == 1) winograd(bench, shape, WinogradWeights::transformed_for_six, direct);
+      if (stride == 2) continue;
+      winograd(bench, shape, WinogradWeights::transformed_for_six, direct);
+      winograd(bench, shape, WinogradWeights::packed_for_six, direct);
     }
   }
 }

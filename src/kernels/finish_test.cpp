@@ -142,7 +142,7 @@ void check_convolution(const KernelTable& table, const ConvolutionShape& s, Kind
             if (kind == Kind::winograd) {
               WinogradPlan plan = plan_winograd(table, call, WinogradWeights::transformed, 2);
               TestScratch scratch(plan.scratch_bytes);
-              run_winograd(table, call, plan, 0, plan.tasks, scratch.data());
+              run_winograd(table, call, plan, 0, plan.tasks, nullptr, scratch.data());
             } else if (kind == Kind::depthwise) {
               DepthwisePlan plan = plan_depthwise(call, 2);
               TestScratch scratch(plan.scratch_bytes);

@@ -29,10 +29,10 @@ Model this_model() {
   return {.is_intel = is_intel, .family = family, .model = model};
 }
 
-bool finds_two_wide_units() {
+WideUnits find_wide_units() {
   Model m = this_model();
-  if (!m.is_intel) return m.family == 0x1a;  // Zen 5
-  if (m.family != 6) return false;
+  if (!m.is_intel) return m.family == 0x1a ? WideUnits::zen5 : WideUnits::fewer;
+  if (m.family != 6) return WideUnits::fewer;
   switch (m.model) {
     case 0x55:  // Skylake, Cascade Lake and Cooper Lake for servers; few of them have one
     case 0x6a:  // Ice Lake for servers
@@ -41,19 +41,19 @@ bool finds_two_wide_units() {
     case 0xcf:  // Emerald Rapids
     case 0xad:  // Granite Rapids
     case 0xae:
-      return true;
+      return WideUnits::intel;
     default:
-      return false;
+      return WideUnits::fewer;
   }
 }
 #else
-bool finds_two_wide_units() { return false; }
+WideUnits find_wide_units() { return WideUnits::fewer; }
 #endif
 
 }  // namespace
 
-bool has_two_wide_units() {
-  static const bool found = finds_two_wide_units();
+WideUnits wide_units() {
+  static const WideUnits found = find_wide_units();
   return found;
 }
 

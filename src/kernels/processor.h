@@ -3,8 +3,9 @@
 
 namespace selkie::kernels {
 
-// Whether it begins two multiply-adds of 512 bits in a cycle. Others make them of halves, or have one unit: what is no
-// multiply-add then takes a smaller share of the time.
-bool has_two_wide_units();
+// Those that begin two multiply-adds of 512 bits in a cycle; others make them of halves, or have one unit. What is no
+// multiply-add then takes a larger share of the time: how much larger is not the same for all.
+enum class WideUnits { fewer, zen5, intel };
+WideUnits wide_units();
 
 }  // namespace selkie::kernels

@@ -136,7 +136,7 @@ struct WinogradInputArguments {
   int64_t next_columns;   // of pixels that this tile does not have
 };
 
-// Filters of 3x3 into their 36 matrices.
+// Filters of 3x3 into their 36 or 64 matrices.
 struct WinogradWeightsArguments {
   const float* weights;  // of the first tap
   int64_t tap_stride;
@@ -298,6 +298,7 @@ struct KernelTable {
   void (*winograd_few)(const WinogradFewArguments&);
   void (*wide_winograd_input)(const WinogradInputArguments&);
   void (*wide_winograd_output)(const WinogradOutputArguments&);
+  void (*wide_winograd_weights)(const WinogradWeightsArguments&);
   void (*strided_winograd_input)(const WinogradInputArguments&);
   void (*strided_winograd_output)(const WinogradOutputArguments&);
   void (*strided_winograd_weights)(const WinogradWeightsArguments&);

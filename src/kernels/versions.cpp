@@ -2,19 +2,54 @@
 
 #include "kernels/block.h"
 #include "kernels/strassen.h"
-#include "kernels/winograd.h"
 
 namespace selkie::kernels {
+namespace {
+
+struct WinogradVersion {
+  ConvolutionVersion version;
+  WinogradWeights weights;
+};
+constexpr WinogradVersion winograd_versions[] = {
+    {ConvolutionVersion::winograd, WinogradWeights::transformed},
+    {ConvolutionVersion::wide_winograd, WinogradWeights::transformed_for_six},
+    {ConvolutionVersion::winograd_of_packed, WinogradWeights::packed},
+    {ConvolutionVersion::wide_winograd_of_packed, WinogradWeights::packed_for_six}};
+
+bool has_weights(const PackedFor& kernels, WinogradWeights form) {
+  if (is_packed(form)) return kernels.direct && !kernels.exact;
+  return kernels.winograd && kernels.wide_winograd == is_for_six(form);
+}
+
+// The fastest of Winograd's that wins; if there are weights for nothing else, the one that takes them.
+std::optional<ConvolutionVersion> best_winograd(const KernelTable& table, const ConvolutionShape& shape,
+                                                const PackedFor& kernels) {
+  std::optional<ConvolutionVersion> best;
+  double least = 0;
+  for (const auto& [version, weights] : winograd_versions) {
+    if (!has_weights(kernels, weights) || (kernels.direct && !winograd_wins(table, shape, weights))) continue;
+    double time = winograd_time(table, shape, weights);
+    if (best && time >= least) continue;
+    best = version;
+    least = time;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<WinogradWeights> winograd_weights(ConvolutionVersion asked) {
+  for (const auto& [version, weights] : winograd_versions)
+    if (version == asked) return weights;
+  return {};
+}
 
 ConvolutionVersion convolution_version(const KernelTable& table, const ConvolutionShape& shape,
                                        const PackedFor& kernels) {
   if (kernels.depthwise) return ConvolutionVersion::depthwise;
   if (kernels.grouped) return ConvolutionVersion::grouped;
-  WinogradWeights form = kernels.wide_winograd ? WinogradWeights::transformed_for_six : WinogradWeights::transformed;
-  if (kernels.winograd && (!kernels.direct || winograd_wins(table, shape, form)))
-    return kernels.wide_winograd ? ConvolutionVersion::wide_winograd : ConvolutionVersion::winograd;
+  if (std::optional<ConvolutionVersion> winograd = best_winograd(table, shape, kernels)) return *winograd;
   if (kernels.exact) return ConvolutionVersion::direct;
-  if (winograd_wins(table, shape, WinogradWeights::packed)) return ConvolutionVersion::winograd_of_packed;
   // The choice asks for no element.
   static const float packed = 0;
   bool strassen = is_product(shape) && strassen_wins(table, product_of({.shape = shape, .packed_weights = &packed}));

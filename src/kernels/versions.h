@@ -2,12 +2,26 @@
 // be told before a run.
 #pragma once
 
+#include <optional>
+
 #include "kernels/convolution.h"
 #include "kernels/gemm.h"
+#include "kernels/winograd.h"
 
 namespace selkie::kernels {
 
-enum class ConvolutionVersion { direct, depthwise, grouped, winograd, winograd_of_packed, wide_winograd, strassen };
+enum class ConvolutionVersion {
+  direct,
+  depthwise,
+  grouped,
+  winograd,
+  winograd_of_packed,
+  wide_winograd,
+  wide_winograd_of_packed,
+  strassen
+};
+// What Winograd's kernel takes, if it is that.
+std::optional<WinogradWeights> winograd_weights(ConvolutionVersion version);
 // The kernels that weights are packed for: the depthwise one, that of groups, or the direct one, Winograd's or both.
 struct PackedFor {
   bool depthwise;

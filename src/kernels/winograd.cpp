@@ -30,7 +30,7 @@ struct TileForm {
   bool strided;
 
   TileForm(const ConvolutionShape& shape, WinogradWeights weights)
-      : outputs(weights == WinogradWeights::transformed_for_six ? 6 : 4),
+      : outputs(is_for_six(weights) ? 6 : 4),
         matrices_of_side(outputs + 2),
         side(is_strided(shape) ? 9 : outputs + 2),
         strided(is_strided(shape)) {}
@@ -108,14 +108,36 @@ struct ChannelGroup {
   int64_t stride;  // floats of a row of products
 };
 
-// Input channels whose weights are transformed at one time, if they were not before: the second-level cache holds them
-// beside the rest.
-constexpr int64_t channels_of_part = 64;
+// Input channels whose weights are transformed at one time, if they were not before. Fewer would stay in the
+// second-level cache, but every part costs one more pass over the products.
+constexpr int64_t channels_of_part = 256;
 // So few tiles are multiplied by weights as they are transformed, which are then not stored.
 constexpr int64_t most_few_tiles = 8;
 // Of their input channels, so that weights are in cache while they are read once per row of points.
 constexpr int64_t channels_of_few = 128;
-int64_t part_stride(const KernelTable& table) { return channels_of_part * table.tile_columns + 16; }
+bool takes_few(const TileForm& form, int64_t tiles) {
+  return !form.strided && form.outputs == 4 && tiles <= most_few_tiles;
+}
+auto weights_function(const KernelTable& table, const TileForm& form) {
+  return form.strided        ? table.strided_winograd_weights
+         : form.outputs == 6 ? table.wide_winograd_weights
+                             : table.winograd_weights;
+}
+int64_t part_stride(const KernelTable& table, const ConvolutionShape& shape) {
+  return std::min(channels_of_part, shape.input_channels) * table.tile_columns + 16;
+}
+// Whether each task transforms what it needs, part by part.
+bool transforms_parts(const WinogradPlan& plan) { return is_packed(plan.weights) && plan.weight_tasks == 0; }
+
+// Transformed weights: panels of one matrix after the other.
+struct TransformedWeights {
+  const float* base;
+  int64_t matrix_stride;
+};
+// Not a power of two, lest all matrices of a filter are in the same sets of the cache while they are written.
+int64_t matrix_stride(const KernelTable& table, const ConvolutionShape& shape) {
+  return static_cast<int64_t>(packed_b_elements(table, shape.input_channels, shape.output_channels)) + 16;
+}
 
 struct WinogradScratch {
   float* zeros;
@@ -130,7 +152,8 @@ struct WinogradScratch {
     zeros = scratch.take<float>(shape.input_channels);
     inputs = scratch.take<float>(all.elements(plan.tiles_of_task, shape.input_channels));
     products = scratch.take<float>(all.elements(plan.tiles_of_task, plan.channels_of_group));
-    weights = scratch.take<float>(plan.weights == WinogradWeights::packed ? all.count() * part_stride(table) : 0);
+    bool stores_weights = transforms_parts(plan) && !takes_few(TileForm(shape, plan.weights), plan.tiles_of_task);
+    weights = scratch.take<float>(stores_weights ? all.count() * part_stride(table, shape) : 0);
     bytes = scratch.used();
   }
 };
@@ -149,11 +172,12 @@ struct TilePlace {
 class TileBlock {
  public:
   TileBlock(const KernelTable& table, const Convolution& convolution, const WinogradPlan& plan,
-            const WinogradScratch& scratch, int64_t first_tile)
+            const WinogradScratch& scratch, const TransformedWeights& weights, int64_t first_tile)
       : table_(table),
         convolution_(convolution),
         shape_(convolution.shape),
         scratch_(scratch),
+        weights_(weights),
         form_(convolution.shape, plan.weights),
         tiling_(convolution.shape, form_),
         begin_(first_tile),
@@ -182,34 +206,33 @@ class TileBlock {
   // By weights that were transformed before.
   void multiply(const ChannelGroup& group) const {
     int64_t depth = shape_.input_channels;
-    auto weights = static_cast<int64_t>(packed_b_elements(table_, depth, shape_.output_channels));
-    for (int64_t i = 0; i < matrices_.count(); ++i) {
-      const float* panels = convolution_.packed_weights + group.begin * depth;
+    const float* panels = weights_.base + group.begin * depth;
+    for (int64_t i = 0; i < matrices_.count(); ++i)
       multiply_matrix(i, group,
-                      {.weights = panels + i * weights,
-                       .after = panels + (i + 1) % matrices_.count() * weights,
+                      {.weights = panels + i * weights_.matrix_stride,
+                       .after = panels + (i + 1) % matrices_.count() * weights_.matrix_stride,
                        .first_channel = 0,
                        .channels = depth});
-    }
   }
 
   // By weights that are transformed now. The group is one panel.
   void transform_and_multiply(const ChannelGroup& group) const {
-    if (!form_.strided && tiles_ <= most_few_tiles) return multiply_few(group);
+    if (takes_few(form_, tiles_)) return multiply_few(group);
     int64_t depth = shape_.input_channels;
     int64_t width = table_.tile_columns;
-    auto transform = form_.strided ? table_.strided_winograd_weights : table_.winograd_weights;
+    int64_t stride = part_stride(table_, shape_);
+    auto transform = weights_function(table_, form_);
     for (int64_t channel = 0; channel < depth; channel += channels_of_part) {
       int64_t channels = std::min(channels_of_part, depth - channel);
       transform({.weights = convolution_.packed_weights + group.begin * taps * depth + channel * width,
                  .tap_stride = depth * width,
                  .count = channels * width,
                  .to = scratch_.weights,
-                 .matrix_stride = part_stride(table_)});
+                 .matrix_stride = stride});
       for (int64_t i = 0; i < matrices_.count(); ++i)
         multiply_matrix(i, group,
-                        {.weights = scratch_.weights + i * part_stride(table_),
-                         .after = scratch_.weights + (i + 1) % matrices_.count() * part_stride(table_),
+                        {.weights = scratch_.weights + i * stride,
+                         .after = scratch_.weights + (i + 1) % matrices_.count() * stride,
                          .first_channel = channel,
                          .channels = channels});
     }
@@ -349,6 +372,7 @@ class TileBlock {
   const Convolution& convolution_;
   const ConvolutionShape& shape_;
   const WinogradScratch& scratch_;
+  TransformedWeights weights_;
   TileForm form_;
   Tiling tiling_;
   int64_t begin_;
@@ -368,6 +392,17 @@ int64_t tiles_of_block(const KernelTable& table, const ConvolutionShape& shape, 
   // A few tiles more in each block are better than a block of few.
   int64_t blocks = std::max<int64_t>(1, (total + most / 2) / most);
   return std::min(total, round_up(ceil_divide(total, blocks), table.tile_rows));
+}
+
+size_t transformed_bytes(const KernelTable& table, const ConvolutionShape& shape, const TileForm& form) {
+  return static_cast<size_t>(form.matrices() * matrix_stride(table, shape)) * sizeof(float);
+}
+
+// Whether packed weights are transformed at once for all blocks of tiles, or for each block part by part, which takes
+// little memory.
+bool transforms_first(const KernelTable& table, const ConvolutionShape& shape, const TileForm& form) {
+  constexpr size_t most_bytes = size_t{5} << 20;
+  return !takes_few(form, Tiling(shape, form).total) && transformed_bytes(table, shape, form) <= most_bytes;
 }
 
 // G, by which a column of a 3x3 filter is multiplied.
@@ -417,13 +452,53 @@ bool winograd_applies(const KernelTable& table, const ConvolutionShape& shape) {
 
 namespace {
 
-constexpr double floats_of_cycle = 4;  // from beyond the second-level cache
+// Cycles of the transforms, of one tile or weight and one vector.
+struct TransformCycles {
+  double input, output;
+  double weights;          // that are stored
+  double few_weights = 0;  // that are multiplied at once
+};
 
-// Cycles of a core with two multiply-add units. Very many weights come at one float a cycle. Little of the reading is
-// hidden behind products.
+// What a processor takes for all that is no product, and the floats that come in a cycle.
+struct Costs {
+  TransformCycles four, six, strided;
+  double cache_floats;   // from beyond the second-level cache
+  double memory_floats;  // of very many weights
+};
+
+// Counted where vectors of 512 bits are made of halves, and fitted to `kernels_bench winograd` where two of them are
+// multiplied in a cycle: loads, stores and shuffles do not keep up with that.
+const Costs& costs(const KernelTable& table) {
+  static constexpr Costs of_halves{.four = {.input = 130, .output = 110, .weights = 110, .few_weights = 70},
+                                   .six = {.input = 270, .output = 210, .weights = 200},
+                                   .strided = {.input = 520, .output = 380, .weights = 110},
+                                   .cache_floats = 4,
+                                   .memory_floats = 1};
+  static constexpr Costs of_zen5{.four = {.input = 240, .output = 190, .weights = 120, .few_weights = 70},
+                                 .six = {.input = 540, .output = 420, .weights = 180},
+                                 .strided = {.input = 500, .output = 360, .weights = 130},
+                                 .cache_floats = 8,
+                                 .memory_floats = 2};
+  static constexpr Costs of_intel{.four = {.input = 260, .output = 220, .weights = 220, .few_weights = 140},
+                                  .six = {.input = 540, .output = 420, .weights = 400},
+                                  .strided = {.input = 1040, .output = 760, .weights = 450},
+                                  .cache_floats = 4,
+                                  .memory_floats = 1};
+  constexpr int wide_lanes = 16;
+  WideUnits units = table.lanes == wide_lanes ? wide_units() : WideUnits::fewer;
+  return units == WideUnits::zen5 ? of_zen5 : units == WideUnits::intel ? of_intel : of_halves;
+}
+
+const TransformCycles& transform_cycles(const KernelTable& table, const TileForm& form) {
+  const Costs& all = costs(table);
+  return form.strided ? all.strided : form.outputs == 6 ? all.six : all.four;
+}
+
+// Cycles of a core with two multiply-add units. Little of the reading is hidden behind products.
 double cycles(const KernelTable& table, double products, double weights, double passes) {
   constexpr double memory_weights = 4e6;
-  double reading = weights / (weights > memory_weights ? 1 : floats_of_cycle) * passes;
+  double reading =
+      weights / (weights > memory_weights ? costs(table).memory_floats : costs(table).cache_floats) * passes;
   return products / (2 * static_cast<double>(table.lanes)) + reading;
 }
 
@@ -432,33 +507,11 @@ double direct_cycles(const KernelTable& table, const ConvolutionShape& shape) {
   return cycles(table, static_cast<double>(shape.output_pixels()) * weights, weights, 1);
 }
 
-// Cycles of the transforms, of one tile or weight and one vector.
-struct TransformCycles {
-  double input, output;
-  double weights;      // that are stored
-  double few_weights;  // that are multiplied at once
-};
-
-// Counted where vectors of 512 bits are made of halves, and fitted to `kernels_bench winograd` where two of them are
-// multiplied in a cycle: loads, stores and shuffles do not keep up with that.
-TransformCycles transform_cycles(const KernelTable& table, const TileForm& form) {
-  constexpr int wide_lanes = 16;
-  bool is_wide = table.lanes == wide_lanes && has_two_wide_units();
-  double scale = is_wide ? 2 : 1;
-  if (form.strided)
-    return {.input = 520 * scale, .output = 380 * scale, .weights = is_wide ? 450.0 : 110.0, .few_weights = 0};
-  bool is_six = form.outputs == 6;
-  return {.input = (is_six ? 270 : 130) * scale,
-          .output = (is_six ? 210 : 110) * scale,
-          .weights = 110 * scale,
-          .few_weights = 70 * scale};
-}
-
 // Measured on the layers of ResNet-50 and YOLOX-S, the ratio to the direct kernel is mostly within a tenth of what this
 // gives; weights of many channels come faster than this has it where the last cache is large.
 double winograd_cycles(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights weights_form) {
   TileForm form(shape, weights_form);
-  TransformCycles each = transform_cycles(table, form);
+  const TransformCycles& each = transform_cycles(table, form);
   auto lanes = static_cast<double>(table.lanes);
   auto channels = static_cast<double>(shape.input_channels);
   auto filters = static_cast<double>(shape.output_channels);
@@ -469,12 +522,15 @@ double winograd_cycles(const KernelTable& table, const ConvolutionShape& shape, 
   auto blocks = static_cast<double>(ceil_divide(tiling.total, tiles_at_once));
   auto points = static_cast<double>(form.points());
   double transforms = tiles * (channels * each.input + filters * each.output) / lanes;
-  if (weights_form != WinogradWeights::packed)
+  if (!is_packed(weights_form))
     return transforms + cycles(table, tiles * points * weights, static_cast<double>(form.matrices()) * weights, blocks);
+  if (transforms_first(table, shape, form))
+    return transforms + weights / lanes * each.weights +
+           cycles(table, tiles * points * weights, static_cast<double>(form.matrices()) * weights, blocks);
   // The points are read once for every panel of weights.
   if (is_beyond_cache(form.points() * std::min(tiles_at_once, tiling.total) * shape.input_channels))
-    transforms += tiles * points * channels * filters / table.tile_columns / floats_of_cycle;
-  bool few = !form.strided && tiling.total <= most_few_tiles;
+    transforms += tiles * points * channels * filters / table.tile_columns / costs(table).cache_floats;
+  bool few = takes_few(form, tiling.total);
   auto passes = static_cast<double>(ceil_divide(3 * tiling.total, table.tile_rows));
   transforms += weights / lanes * (few ? passes * each.few_weights : blocks * each.weights);
   return transforms + cycles(table, tiles * points * weights, taps * weights, blocks);
@@ -487,11 +543,14 @@ double winograd_time(const KernelTable& table, const ConvolutionShape& shape, Wi
 }
 
 bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights weights) {
-  return winograd_applies(table, shape) && winograd_cycles(table, shape, weights) < 0.9 * direct_cycles(table, shape);
+  return winograd_applies(table, shape) && !(is_for_six(weights) && is_strided(shape)) &&
+         winograd_cycles(table, shape, weights) < 0.9 * direct_cycles(table, shape);
 }
 
 double winograd_saving(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights kept) {
   double without = std::min(direct_cycles(table, shape), winograd_cycles(table, shape, WinogradWeights::packed));
+  if (!is_strided(shape))
+    without = std::min(without, winograd_cycles(table, shape, WinogradWeights::packed_for_six));
   return std::max(without - winograd_cycles(table, shape, kept), 0.0);
 }
 
@@ -530,39 +589,61 @@ WinogradPlan plan_winograd(const KernelTable& table, const Convolution& convolut
   TileForm form(shape, weights);
   int64_t tiles = Tiling(shape, form).total;
   if (tiles == 0) return plan;
-  bool transforms = weights == WinogradWeights::packed;
+  bool first = is_packed(weights) && transforms_first(table, shape, form);
+  bool by_parts = is_packed(weights) && !first;
   // Threads that transform weights share the channels, lest each transforms all of them.
   Cut cut = cut_tasks({.rows = tiles,
                        .columns = shape.output_channels,
                        .row_step = tiles_of_block(table, shape, form),
                        .least_rows = table.tile_rows,
-                       .column_step = transforms ? table.tile_columns : shape.output_channels,
+                       .column_step = by_parts ? table.tile_columns : shape.output_channels,
                        .products = form.points() * shape.input_channels,
                        .threads = threads});
   plan.tiles_of_task = cut.rows;
   plan.channels_of_task = cut.columns;
-  plan.channels_of_group = transforms ? table.tile_columns : shape.output_channels;
+  plan.channels_of_group = by_parts ? table.tile_columns : shape.output_channels;
   plan.column_tasks = ceil_divide(shape.output_channels, cut.columns);
   plan.tasks = ceil_divide(tiles, cut.rows) * plan.column_tasks;
+  plan.weight_tasks = first ? ceil_divide(shape.output_channels, table.tile_columns) : 0;
+  plan.memory_bytes = first ? transformed_bytes(table, shape, form) : 0;
   plan.scratch_bytes = WinogradScratch(table, shape, plan, nullptr).bytes;
   return plan;
 }
 
+void run_winograd_weights(const KernelTable& table, const Convolution& convolution, const WinogradPlan& plan,
+                          int64_t task_begin, int64_t task_end, void* memory) {
+  const ConvolutionShape& shape = convolution.shape;
+  auto transform = weights_function(table, TileForm(shape, plan.weights));
+  int64_t panel = shape.input_channels * table.tile_columns;
+  for (int64_t task = task_begin; task < task_end; ++task)
+    transform({.weights = convolution.packed_weights + task * taps * panel,
+               .tap_stride = panel,
+               .count = panel,
+               .to = static_cast<float*>(memory) + task * panel,
+               .matrix_stride = matrix_stride(table, shape)});
+}
+
 void run_winograd(const KernelTable& table, const Convolution& convolution, const WinogradPlan& plan,
-                  int64_t task_begin, int64_t task_end, void* scratch) {
+                  int64_t task_begin, int64_t task_end, const void* memory, void* scratch) {
   if (task_begin >= task_end) return;
-  WinogradScratch parts(table, convolution.shape, plan, scratch);
-  std::memset(parts.zeros, 0, static_cast<size_t>(convolution.shape.input_channels) * sizeof(float));
+  const ConvolutionShape& shape = convolution.shape;
+  WinogradScratch parts(table, shape, plan, scratch);
+  std::memset(parts.zeros, 0, static_cast<size_t>(shape.input_channels) * sizeof(float));
+  TransformedWeights weights{
+      .base = convolution.packed_weights,
+      .matrix_stride = static_cast<int64_t>(packed_b_elements(table, shape.input_channels, shape.output_channels))};
+  if (plan.weight_tasks > 0)
+    weights = {.base = static_cast<const float*>(memory), .matrix_stride = matrix_stride(table, shape)};
   for (int64_t task = task_begin; task < task_end; ++task) {
-    TileBlock block(table, convolution, plan, parts, task / plan.column_tasks * plan.tiles_of_task);
+    TileBlock block(table, convolution, plan, parts, weights, task / plan.column_tasks * plan.tiles_of_task);
     // The task before may have had the same tiles.
     if (task == task_begin || task % plan.column_tasks == 0) block.transform_inputs();
     int64_t begin = task % plan.column_tasks * plan.channels_of_task;
-    int64_t end = std::min(convolution.shape.output_channels, begin + plan.channels_of_task);
+    int64_t end = std::min(shape.output_channels, begin + plan.channels_of_task);
     for (; begin < end; begin += plan.channels_of_group) {
       ChannelGroup group{
           .begin = begin, .count = std::min(plan.channels_of_group, end - begin), .stride = plan.channels_of_group};
-      plan.weights == WinogradWeights::packed ? block.transform_and_multiply(group) : block.multiply(group);
+      transforms_parts(plan) ? block.transform_and_multiply(group) : block.multiply(group);
       block.transform_outputs(group);
       block.call_epilogue(group);
     }

@@ -37,14 +37,14 @@ void compare(const Case& t, const Convolution& convolution, const float* weights
       ASSERT_EQ(output[pixel * convolution.output_pixel_stride + s.output_channels + i], untouched);
   }
   for (size_t i = 0; i < errors.size(); ++i)
-    ASSERT_LE(errors[i], (t.weights == WinogradWeights::transformed_for_six ? 5e-5 : 5e-6) * largest)
+    ASSERT_LE(errors[i], (is_for_six(t.weights) ? 5e-5 : 5e-6) * largest)
         << "pixel " << i / static_cast<size_t>(s.output_channels) << " channel "
         << i % static_cast<size_t>(s.output_channels);
 }
 
 void check(const KernelTable& table, const Case& t, Random& random) {
   const ConvolutionShape& s = t.shape;
-  bool transformed = t.weights != WinogradWeights::packed;
+  bool transformed = !is_packed(t.weights);
   SCOPED_TRACE(fmt::format("{} weights {} batch {} channels {} -> {} input {}x{} output {}x{} pad {} {} threads {}",
                            table.name, static_cast<int>(t.weights), s.batch, s.input_channels, s.output_channels,
                            s.input[1], s.input[2], s.output[1], s.output[2], s.pad[1], s.pad[2], t.threads));
@@ -75,18 +75,21 @@ void check(const KernelTable& table, const Case& t, Random& random) {
                           .output_pixel_stride = output_stride,
                           .epilogue = {.function = epilogue ? add_one : nullptr, .buffers = buffers, .sizes = sizes}};
   WinogradPlan plan = plan_winograd(table, convolution, t.weights, t.threads);
+  TestScratch memory(plan.memory_bytes);
+  for (int64_t task = plan.weight_tasks; task-- > 0;)
+    run_winograd_weights(table, convolution, plan, task, task + 1, memory.data());
   for (int64_t task = plan.tasks; task-- > 0;) {
     TestScratch scratch(plan.scratch_bytes);
-    run_winograd(table, convolution, plan, task, task + 1, scratch.data());
+    run_winograd(table, convolution, plan, task, task + 1, memory.data(), scratch.data());
   }
   compare(t, convolution, weights.data(), output, epilogue ? 1 : 0);
 }
 
 // All forms of weights.
 void check_all(const KernelTable& table, Case t, Random& random) {
-  for (WinogradWeights weights :
-       {WinogradWeights::transformed, WinogradWeights::packed, WinogradWeights::transformed_for_six}) {
-    if (weights == WinogradWeights::transformed_for_six && t.shape.stride[1] == 2) continue;
+  for (WinogradWeights weights : {WinogradWeights::transformed, WinogradWeights::packed,
+                                  WinogradWeights::transformed_for_six, WinogradWeights::packed_for_six}) {
+    if (is_for_six(weights) && t.shape.stride[1] == 2) continue;
     t.weights = weights;
     check(table, t, random);
   }
@@ -129,6 +132,33 @@ TEST(Winograd, RandomShapes) {
   }
 }
 
+// Of images with several blocks of tiles.
+TEST(Winograd, WeightsAreTransformedOnceForAllBlocks) {
+  Random random(24);
+  for (const KernelTable* table : tested_tables()) {
+    for (int64_t stride : {1, 2}) {
+      Case t = image(54 * stride, 54, 136, 17, 1, stride);
+      t.threads = static_cast<int>(stride);
+      for (WinogradWeights weights : {WinogradWeights::packed, WinogradWeights::packed_for_six}) {
+        t.weights = weights;
+        if (is_for_six(weights) && stride == 2) continue;
+        EXPECT_GT(plan_winograd(*table, {.shape = t.shape}, weights, 1).weight_tasks, 0) << table->name;
+        check(*table, t, random);
+      }
+    }
+  }
+}
+
+TEST(Winograd, WeightsOfOneBlockOrManyChannelsAreTransformedByParts) {
+  for (const KernelTable* table : tested_tables()) {
+    for (const ConvolutionShape& shape : {image(14, 14, 256, 256, 1).shape, image(128, 128, 512, 512, 1).shape}) {
+      WinogradPlan plan = plan_winograd(*table, {.shape = shape}, WinogradWeights::packed, 1);
+      EXPECT_EQ(plan.weight_tasks, 0);
+      EXPECT_EQ(plan.memory_bytes, 0u);
+    }
+  }
+}
+
 TEST(Winograd, OnlyWhereItApplies) {
   const KernelTable& kernels = table(best_isa());
   ConvolutionShape fits = image(56, 56, 64, 64, 1).shape;
@@ -168,8 +198,8 @@ TEST(Winograd, LargerTilesWhereTheyWin) {
 TEST(Winograd, TransformsWeightsWhereThatWins) {
   const KernelTable& kernels = table(best_isa());
   // Where products take half the time, transforms of so many weights do not pay.
-  bool is_wide = kernels.lanes == 16 && has_two_wide_units();
-  EXPECT_EQ(winograd_wins(kernels, image(7, 7, 512, 512, 1).shape, WinogradWeights::packed), !is_wide);
+  bool is_intel = kernels.lanes == 16 && wide_units() == WideUnits::intel;
+  EXPECT_EQ(winograd_wins(kernels, image(7, 7, 512, 512, 1).shape, WinogradWeights::packed), !is_intel);
   EXPECT_TRUE(winograd_wins(kernels, image(14, 14, 256, 256, 1).shape, WinogradWeights::packed));
   EXPECT_FALSE(winograd_wins(kernels, image(4, 4, 512, 512, 1).shape, WinogradWeights::packed));
 }

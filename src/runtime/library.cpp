@@ -1,7 +1,7 @@
 #include "runtime/library.h"
 
 #include <algorithm>
-#include <memory>
+#include <optional>
 
 #include "kernels/depthwise.h"
 #include "kernels/grouped.h"
@@ -20,7 +20,7 @@ void Library::run_one(const kernels::Gemm& gemm) {
 
 void Library::run_strassen(const kernels::Gemm& gemm) {
   kernels::StrassenPlan plan = kernels::plan_strassen(table_, gemm);
-  void* memory = shared_memory(plan.memory_bytes);
+  void* memory = memory_.provide(plan.memory_bytes);
   for (int64_t step = 0; step < plan.steps(); ++step) {
     workers_.run(plan.sum_tasks(), 0, [&](int64_t begin, int64_t end, std::byte*) {
       kernels::run_strassen_sums(table_, gemm, plan, step, begin, end, memory);
@@ -102,19 +102,22 @@ void Library::run(const kernels::Convolution& convolution, kernels::ConvolutionV
       kernels::run_grouped(table_, convolution, plan, begin, end, scratch);
     });
   }
-  if (version != Version::direct) {
-    using Weights = kernels::WinogradWeights;
-    Weights weights = version == Version::winograd        ? Weights::transformed
-                      : version == Version::wide_winograd ? Weights::transformed_for_six
-                                                          : Weights::packed;
-    kernels::WinogradPlan plan = kernels::plan_winograd(table_, convolution, weights, threads);
-    return workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
-      kernels::run_winograd(table_, convolution, plan, begin, end, scratch);
-    });
-  }
+  if (std::optional<kernels::WinogradWeights> weights = kernels::winograd_weights(version))
+    return run_winograd(convolution, *weights);
   kernels::ConvolutionPlan plan = kernels::plan_convolution(table_, convolution, threads);
   workers_.run(plan.tasks(), plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
     kernels::run_convolution(table_, convolution, plan, begin, end, scratch);
+  });
+}
+
+void Library::run_winograd(const kernels::Convolution& convolution, kernels::WinogradWeights weights) {
+  kernels::WinogradPlan plan = kernels::plan_winograd(table_, convolution, weights, workers_.threads());
+  void* memory = memory_.provide(plan.memory_bytes);
+  workers_.run(plan.weight_tasks, 0, [&](int64_t begin, int64_t end, std::byte*) {
+    kernels::run_winograd_weights(table_, convolution, plan, begin, end, memory);
+  });
+  workers_.run(plan.tasks, plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
+    kernels::run_winograd(table_, convolution, plan, begin, end, memory, scratch);
   });
 }
 
@@ -132,18 +135,10 @@ void Library::run(const kernels::Attention& attention) {
   });
 }
 
-void* Library::shared_memory(size_t bytes) {
-  constexpr size_t line = 64;
-  memory_.resize(std::max(memory_.size(), (bytes + line) / sizeof(float) + 1));
-  void* memory = memory_.data();
-  size_t room = memory_.size() * sizeof(float);
-  return std::align(line, bytes, memory, room);
-}
-
 void Library::run(const kernels::IntegerProduct& product) {
   const kernels::IntegerTable& table = kernels::best_integer_table();
   kernels::IntegerPlan plan = kernels::plan_integer(table, product, workers_.threads());
-  void* memory = shared_memory(plan.memory_bytes);
+  void* memory = memory_.provide(plan.memory_bytes);
   for (int64_t stage = 0; stage < kernels::IntegerPlan::stages; ++stage)
     workers_.run(plan.tasks(stage), plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
       kernels::run_integer_stage(table, product, plan, stage, begin, end, memory, scratch);
@@ -152,7 +147,7 @@ void Library::run(const kernels::IntegerProduct& product) {
 
 void Library::run(const kernels::Recurrent& recurrent) {
   kernels::RecurrentPlan plan = kernels::plan_recurrent(table_, recurrent, workers_.threads());
-  void* memory = shared_memory(plan.memory_bytes);
+  void* memory = memory_.provide(plan.memory_bytes);
   for (int64_t stage = 0; stage < plan.stages(); ++stage)
     workers_.run(plan.tasks(stage), plan.scratch_bytes, [&](int64_t begin, int64_t end, std::byte* scratch) {
       kernels::run_recurrent_stage(table_, recurrent, plan, stage, begin, end, memory, scratch);

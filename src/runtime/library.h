@@ -42,15 +42,13 @@ class Library {
  private:
   void run_one(const kernels::Gemm& gemm);
   void run_strassen(const kernels::Gemm& gemm);
+  void run_winograd(const kernels::Convolution& convolution, kernels::WinogradWeights weights);
   void run_matrices(const Product& product, int64_t begin, int64_t end, const kernels::GemmPlan& plan,
                     std::byte* scratch);
 
-  // Memory that stages of one call share, aligned to a cache line.
-  void* shared_memory(size_t bytes);
-
   const kernels::KernelTable& table_;
   Workers& workers_;
-  std::vector<float> memory_;
+  Scratch memory_;  // that stages of one call share
   std::vector<float> packed_;
 };
 

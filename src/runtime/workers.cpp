@@ -29,6 +29,16 @@ bool spin(Reached reached) {
 
 }  // namespace
 
+std::byte* Scratch::provide(size_t bytes) {
+  if (used_ < bytes) {
+    if (memory_.size() < bytes) memory_ = Reserve(bytes);
+    CHECK(memory_.data() != nullptr, "no scratch memory of {} bytes", bytes);
+    memory_.use(bytes);
+    used_ = bytes;
+  }
+  return memory_.data();
+}
+
 Workers::Workers(int threads) : scratch_(static_cast<size_t>(std::max(threads, 1))) {
   for (size_t i = 1; i < scratch_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
 }
@@ -40,20 +50,9 @@ Workers::~Workers() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-std::byte* Workers::scratch(size_t thread, size_t bytes) {
-  Scratch& own = scratch_[thread];
-  if (own.used < bytes) {
-    if (own.memory.size() < bytes) own.memory = Reserve(bytes);
-    CHECK(own.memory.data() != nullptr, "no scratch memory of {} bytes", bytes);
-    own.memory.use(bytes);
-    own.used = bytes;
-  }
-  return own.memory.data();
-}
-
 void Workers::run(const Job& job, size_t scratch_bytes) {
   if (job.tasks == 0) return;
-  if (threads_.empty() || job.tasks == 1) return job.call(job.body, 0, job.tasks, scratch(0, scratch_bytes));
+  if (threads_.empty() || job.tasks == 1) return job.call(job.body, 0, job.tasks, scratch_[0].provide(scratch_bytes));
   job_ = job;
   scratch_bytes_ = scratch_bytes;
   next_task_.store(0, std::memory_order_relaxed);
@@ -80,7 +79,7 @@ void Workers::leave() {
 }
 
 void Workers::take_tasks(size_t thread) {
-  std::byte* own = scratch(thread, scratch_bytes_);
+  std::byte* own = scratch_[thread].provide(scratch_bytes_);
   // Large parts first, smaller ones towards the end, so that no thread is left with much to do alone.
   auto share = static_cast<int64_t>(2 * scratch_.size());
   int64_t begin = next_task_.load(std::memory_order_relaxed);

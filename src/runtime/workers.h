@@ -12,6 +12,17 @@
 
 namespace selkie::runtime {
 
+// Memory in large pages that is used again and again, and grows.
+class alignas(64) Scratch {
+ public:
+  // Undefined; aligned to a cache line.
+  std::byte* provide(size_t bytes);
+
+ private:
+  Reserve memory_;
+  size_t used_ = 0;
+};
+
 class Workers {
  public:
   // The caller is one of the threads: with one, everything runs on the caller's.
@@ -40,18 +51,11 @@ class Workers {
     const void* body = nullptr;
     int64_t tasks = 0;
   };
-  struct alignas(64) Scratch {
-    Reserve memory;
-    size_t used = 0;
-  };
-
   void run(const Job& job, size_t scratch_bytes);
   void work(size_t thread);
   void take_tasks(size_t thread);
   bool enter();
   void leave();
-  std::byte* scratch(size_t thread, size_t bytes);
-
   std::vector<Scratch> scratch_;  // of each thread; the caller's is the first
   Job job_;
   size_t scratch_bytes_ = 0;

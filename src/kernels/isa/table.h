@@ -71,6 +71,7 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .winograd_few = winograd_few,
                    .wide_winograd_input = winograd_input<Wide>,
                    .wide_winograd_output = winograd_output<Wide>,
+                   .wide_winograd_weights = winograd_weights<Wide>,
                    .strided_winograd_input = winograd_input<Strided>,
                    .strided_winograd_output = winograd_output<Strided>,
                    .strided_winograd_weights = winograd_weights<Strided>,

@@ -13,6 +13,7 @@ namespace {
 struct Unstrided {
   static constexpr int side = 6;
   static constexpr int outputs = 4;
+  static constexpr int matrices = 6;  // of a side, into which filters are transformed
 
   // B^T x for one column or row of a tile.
   SELKIE_INLINE static void input(const Vector (&x)[side], Vector (&y)[side]) {
@@ -71,6 +72,7 @@ struct Unstrided {
 struct Wide {
   static constexpr int side = 8;
   static constexpr int outputs = 6;
+  static constexpr int matrices = 8;
 
   SELKIE_INLINE static void input(const Vector (&x)[side], Vector (&y)[side]) {
     Vector even = (x[2] + x[6]) - 4.25f * x[4];
@@ -103,11 +105,29 @@ struct Wide {
     y[4] = (sum + 16.0f * sum_twice) + 0.0625f * sum_half;
     y[5] = ((difference + m[7]) + 32.0f * difference_twice) + 0.03125f * difference_half;
   }
+
+  SELKIE_INLINE static void weights(const Vector (&g)[3], Vector (&u)[side]) {
+    Vector outer = (g[0] + g[2]) * (-2.0f / 9);
+    Vector inner = g[1] * (2.0f / 9);
+    Vector outer_twice = g[0] * (1.0f / 90) + g[2] * (2.0f / 45);
+    Vector inner_twice = g[1] * (1.0f / 45);
+    Vector outer_half = g[0] * (32.0f / 45) + g[2] * (8.0f / 45);
+    Vector inner_half = g[1] * (16.0f / 45);
+    u[0] = g[0];
+    u[1] = outer - inner;
+    u[2] = outer + inner;
+    u[3] = outer_twice + inner_twice;
+    u[4] = outer_twice - inner_twice;
+    u[5] = outer_half + inner_half;
+    u[6] = outer_half - inner_half;
+    u[7] = g[2];
+  }
 };
 
 struct Strided {
   static constexpr int side = 9;
   static constexpr int outputs = 4;
+  static constexpr int matrices = 6;
 
   SELKIE_INLINE static void input(const Vector (&x)[side], Vector (&y)[side]) {
     Vector near = x[6] - x[4];
@@ -173,26 +193,32 @@ void winograd_input(const WinogradInputArguments& arguments) {
 
 template <class Form>
 void winograd_weights(const WinogradWeightsArguments& arguments) {
+  constexpr int side = Form::matrices;
+  constexpr int64_t ahead = 16 * lanes;  // weights may come from memory
   const WinogradWeightsArguments t = arguments;
   for (int64_t filter = 0; filter < t.count; filter += lanes) {
-    Vector half[6][3];
+    Vector half[side][3];
 #pragma GCC unroll 3
     for (int column = 0; column < 3; ++column) {
       Vector g[3];
-      Vector u[6];
+      Vector u[side];
 #pragma GCC unroll 3
-      for (int row = 0; row < 3; ++row) g[row] = load(t.weights + (3 * row + column) * t.tap_stride + filter);
+      for (int row = 0; row < 3; ++row) {
+        const float* from = t.weights + (3 * row + column) * t.tap_stride + filter;
+        g[row] = load(from);
+        __builtin_prefetch(from + ahead, 0, 2);
+      }
       Form::weights(g, u);
-#pragma GCC unroll 6
-      for (int row = 0; row < 6; ++row) half[row][column] = u[row];
+#pragma GCC unroll 8
+      for (int row = 0; row < side; ++row) half[row][column] = u[row];
     }
     float* to = t.to + filter;
-#pragma GCC unroll 6
-    for (int row = 0; row < 6; ++row) {
-      Vector u[6];
+#pragma GCC unroll 8
+    for (int row = 0; row < side; ++row) {
+      Vector u[side];
       Form::weights(half[row], u);
-#pragma GCC unroll 6
-      for (int column = 0; column < 6; ++column) store(to + (6 * row + column) * t.matrix_stride, u[column]);
+#pragma GCC unroll 8
+      for (int column = 0; column < side; ++column) store(to + (side * row + column) * t.matrix_stride, u[column]);
     }
   }
 }
