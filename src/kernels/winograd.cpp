@@ -573,7 +573,7 @@ void winograd_transform_weights(const KernelTable& table, const ConvolutionShape
   int64_t width = table.tile_columns;
   for (int64_t filter = 0; filter < shape.output_channels; ++filter) {
     for (int64_t channel = 0; channel < shape.input_channels; ++channel) {
-      double u[most_matrices];
+      double u[most_matrices] = {};
       transform_filter(form, weights + (filter * shape.input_channels + channel) * taps, u);
       float* to = transformed + (filter / width * shape.input_channels + channel) * width + filter % width;
       for (int64_t i = 0; i < form.matrices(); ++i, to += elements) *to = static_cast<float>(u[i]);
