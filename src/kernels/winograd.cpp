@@ -549,8 +549,7 @@ bool winograd_wins(const KernelTable& table, const ConvolutionShape& shape, Wino
 
 double winograd_saving(const KernelTable& table, const ConvolutionShape& shape, WinogradWeights kept) {
   double without = std::min(direct_cycles(table, shape), winograd_cycles(table, shape, WinogradWeights::packed));
-  if (!is_strided(shape))
-    without = std::min(without, winograd_cycles(table, shape, WinogradWeights::packed_for_six));
+  if (!is_strided(shape)) without = std::min(without, winograd_cycles(table, shape, WinogradWeights::packed_for_six));
   return std::max(without - winograd_cycles(table, shape, kept), 0.0);
 }
 
