@@ -42,8 +42,10 @@ std::string name(const kernels::ProductVersion& version) {
   using Factor = kernels::ProductVersion::Factor;
   if (version.strassen) return "strassen";
   if (version.one_column) return "one column";
-  std::string loops =
-      version.one_row ? "one row" : fmt::format("tiles of at most {} × {}", table().tile_rows, table().tile_columns);
+  std::string loops = version.one_row ? "one row"
+                      : version.few_rows
+                          ? "few rows"
+                          : fmt::format("tiles of at most {} × {}", table().tile_rows, table().tile_columns);
   if (version.b == Factor::in_place) return loops + ", right factor read in place";
   return version.b == Factor::packed_in_call ? loops + ", right factor packed in the call" : loops;
 }

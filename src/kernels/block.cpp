@@ -193,24 +193,28 @@ void clamp_row(const Finish& finish, int64_t begin, int64_t end, float* c) {
   }
 }
 
-// Multiplies the panels at once if the row kernel does that, and gives the column after them.
-int64_t multiply_row(const KernelTable& table, const Block& block, const float* panels, int64_t begin, int64_t end) {
+// Multiplies the panels at once if they are read side by side, and gives the column after them.
+int64_t multiply_rows(const KernelTable& table, const Block& block, const float* panels, int64_t begin, int64_t end) {
   if (!takes_row_kernel(table, {.rows = block.rows,
+                                .many_panels = block.many_panels && block.a,
                                 .taps = block.taps,
                                 .depth = block.depth,
                                 .depth_stride = block.b.depth_stride,
                                 .accumulate = block.accumulate,
                                 .partial_panel = block.b.partial != nullptr}))
     return begin;
-  table.multiply_row({.row = block.a ? block.a : block.pointers[0],
-                      .depth = block.depth,
-                      .panels = panels,
-                      .panel_stride = block.b.panel_stride,
-                      .columns = end - begin,
-                      .c = block.c + begin,
-                      .bias = block.bias ? block.bias + begin : nullptr,
-                      .addend = block.finish.addend ? block.finish.addend + begin : nullptr});
-  clamp_row(block.finish, begin, end, block.c);
+  const Finish& finish = block.finish;
+  table.multiply_rows[block.rows - 1]({.row = block.a ? block.a : block.pointers[0],
+                                       .row_stride = block.a_stride,
+                                       .depth = block.depth,
+                                       .panels = panels,
+                                       .panel_stride = block.b.panel_stride,
+                                       .columns = end - begin,
+                                       .c = block.c + begin,
+                                       .c_stride = block.c_stride,
+                                       .bias = block.bias ? block.bias + begin : nullptr,
+                                       .addend = finish.addend ? finish.addend + begin : nullptr});
+  for (int64_t row = 0; row < block.rows; ++row) clamp_row(finish, begin, end, block.c + row * block.c_stride);
   return end;
 }
 
@@ -218,8 +222,9 @@ int64_t multiply_row(const KernelTable& table, const Block& block, const float* 
 
 bool takes_row_kernel(const KernelTable& table, const RowKernelQuestion& asked) {
   bool packed = asked.depth_stride == table.tile_columns;
-  return asked.rows == 1 && asked.taps == 1 && packed && !asked.accumulate && asked.depth <= most_depth(table, 1) &&
-         !asked.partial_panel;
+  bool has_kernel = asked.rows >= 1 && asked.rows <= most_beside_rows && table.multiply_rows[asked.rows - 1] != nullptr;
+  return has_kernel && (asked.rows == 1 || asked.many_panels) && asked.taps == 1 && packed && !asked.accumulate &&
+         asked.depth <= most_depth(table, asked.rows) && !asked.partial_panel;
 }
 
 void multiply_block(const KernelTable& table, const Block& block) {
@@ -241,7 +246,7 @@ void multiply_block(const KernelTable& table, const Block& block) {
     const float* panel = first_panel;
     for (int64_t begin = block.column_begin; begin < block.column_end; begin += group) {
       int64_t end = std::min(block.column_end, begin + group);
-      int64_t column = multiply_row(table, block, panel, begin, end);
+      int64_t column = multiply_rows(table, block, panel, begin, end);
       panel += (column - begin) / table.tile_columns * block.b.panel_stride;
       for (; column < end; column += table.tile_columns, panel += block.b.panel_stride) {
         bool last_panel = column + table.tile_columns >= block.column_end;

@@ -40,6 +40,7 @@ struct Block {
   int64_t column_end = 0;
   const float* bias = nullptr;  // of column 0; null if c is added to
   bool accumulate = false;      // add to what c holds
+  bool many_panels = false;     // the whole product has, of which the block's may be some
   int64_t row_begin = 0;        // row of the matrix that is the block's row 0, for the epilogue
   int64_t first_column = 0;     // and that is the block's column 0
   Finish finish;                // its addend as c
@@ -60,9 +61,12 @@ struct CopyQuestion {
 bool copies_rows(const KernelTable& table, const CopyQuestion& asked);
 int64_t copied_floats(const KernelTable& table, int64_t rows, int64_t products);
 
-// Whether all panels of a block are multiplied at once: one row, packed panels, all products in one part.
+// Whether panels of a block are read side by side: few rows the same distance apart, many packed panels of the whole
+// product, lest columns that are cut elsewhere are summed in another order, and all products in one part. One row takes
+// any number of panels.
 struct RowKernelQuestion {
   int64_t rows;
+  bool many_panels;
   int64_t taps;
   int64_t depth;
   int64_t depth_stride;
@@ -70,6 +74,7 @@ struct RowKernelQuestion {
   bool partial_panel;  // lies elsewhere
 };
 bool takes_row_kernel(const KernelTable& table, const RowKernelQuestion& asked);
+inline bool are_many_panels(const KernelTable& table, int64_t columns) { return columns >= 4 * table.tile_columns; }
 
 // Rows of one block: enough that fetching a panel costs little beside multiplying by it, few enough that their part of
 // a stays in the second-level cache where it can.

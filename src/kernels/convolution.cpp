@@ -279,6 +279,7 @@ void run_task(const KernelTable& table, const Convolution& convolution, const Co
        .column_begin = column_begin,
        .column_end = std::min(columns, column_begin + plan.columns_of_task),
        .bias = convolution.bias ? convolution.bias + first : nullptr,
+       .many_panels = are_many_panels(table, columns),
        .row_begin = convolution.first_row + row_begin,
        .first_column = first,
        .finish = finish,

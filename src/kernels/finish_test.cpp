@@ -64,7 +64,7 @@ TEST(Finish, Products) {
   for (const KernelTable* table : tested_tables()) {
     for (int i = 0; i < 60; ++i) {
       int64_t m = pick(random, 1, pick(random, 0, 3) ? 30 : 400);
-      int64_t n = pick(random, 1, 140);
+      int64_t n = pick(random, 1, 300);
       int64_t k = pick(random, 0, 5) ? pick(random, 0, 70) : pick(random, 1, 3) * 1024;
       int threads = static_cast<int>(pick(random, 1, 3));
       SCOPED_TRACE(fmt::format("{} {}x{}x{} threads {}", table->name, m, n, k, threads));

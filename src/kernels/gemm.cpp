@@ -120,6 +120,7 @@ void run_task(const KernelTable& table, const Gemm& gemm, const GemmPlan& plan, 
               .column_begin = column_begin,
               .column_end = column_end,
               .bias = gemm.bias,
+              .many_panels = are_many_panels(table, gemm.n),
               .finish = gemm.finish,
               .epilogue = gemm.epilogue};
   if (gemm.packed_b) {

@@ -96,6 +96,18 @@ TEST(Gemm, EveryNumberOfRows) {
         for (int64_t k : {0, 1, 2, 3, 5, 16, 37}) check(*table, {.m = m, .n = n, .k = k, .c_gap = m % 2}, random);
 }
 
+TEST(Gemm, FewRowsBesideManyPanels) {
+  Random random(7);
+  for (const KernelTable* table : tested_tables()) {
+    int64_t width = table->tile_columns;
+    for (int64_t m = 1; m <= 7; ++m)
+      for (int64_t n : {4 * width - 1, 4 * width, 4 * width + 1, 5 * width + 3, 7 * width, 9 * width - 1})
+        for (int64_t k : {0, 1, 2, 37})
+          for (int threads : {1, 3})
+            check(*table, {.m = m, .n = n, .k = k, .bias = k != 2, .threads = threads, .c_gap = m % 2}, random);
+  }
+}
+
 TEST(Gemm, BeyondOneBlock) {
   Random random(2);
   for (const KernelTable* table : tested_tables()) {
@@ -150,7 +162,7 @@ TEST(Gemm, OneColumnIsSummedAlongRows) {
 TEST(Gemm, EqualColumnsGiveEqualResults) {
   for (Isa isa : usable_isas()) {
     const KernelTable& kernels = table(isa);
-    for (int64_t m : {1, 2, 7})
+    for (int64_t m : {1, 2, 3, 5, 6, 7})
       for (int threads : {1, 3}) {
         int64_t n = 1000;
         int64_t k = 777;

@@ -41,17 +41,21 @@ using TileFunction = void (*)(const TileArguments&);
 
 inline constexpr int most_tile_rows = 12;
 
-// c = row * b + bias for whole panels of b.
+// c = rows * b + bias for all panels of b.
 struct RowArguments {
-  const float* row;
+  const float* row;  // the first
+  int64_t row_stride;
   int64_t depth;
   const float* panels;  // each [depth][tile columns]
   int64_t panel_stride;
   int64_t columns;  // the last panel may have fewer than the others
   float* c;
+  int64_t c_stride;
   const float* bias;    // one per column, or null
-  const float* addend;  // the same; may be c
+  const float* addend;  // laid out as c, or null; may be c
 };
+using RowFunction = void (*)(const RowArguments&);
+inline constexpr int most_beside_rows = 6;
 
 struct DepthwiseRows {
   int64_t begin;
@@ -279,7 +283,7 @@ struct KernelTable {
   TileFunction few_even_tiles[2][most_tile_rows];
   // The same of rows that are the same distance apart and one and a half vectors.
   TileFunction narrow_even_tiles[most_tile_rows];
-  void (*multiply_row)(const RowArguments&);
+  RowFunction multiply_rows[most_beside_rows];  // for 1, 2, … rows; null for more than fit beside two panels
   // Gives the sum of all magnitudes that it has read.
   float (*sum_quarters)(const QuarterSumsArguments&);
   void (*sum_products)(const ProductSumsArguments&);

@@ -81,13 +81,16 @@ ProductVersion product_version(const KernelTable& table, const Gemm& gemm) {
              : plan_gemm(table, gemm, 1).packed_columns == 0 ? Factor::in_place
                                                              : Factor::packed_in_call;
   bool in_place = b == Factor::in_place;
+  bool beside = takes_row_kernel(table, {.rows = gemm.m,
+                                         .many_panels = are_many_panels(table, gemm.n),
+                                         .taps = 1,
+                                         .depth = gemm.k,
+                                         .depth_stride = in_place ? gemm.b_row_stride : table.tile_columns,
+                                         .accumulate = false,
+                                         .partial_panel = in_place && gemm.n % table.tile_columns != 0});
   return {.b = b,
-          .one_row = takes_row_kernel(table, {.rows = gemm.m,
-                                              .taps = 1,
-                                              .depth = gemm.k,
-                                              .depth_stride = in_place ? gemm.b_row_stride : table.tile_columns,
-                                              .accumulate = false,
-                                              .partial_panel = in_place && gemm.n % table.tile_columns != 0}),
+          .one_row = beside && gemm.m == 1,
+          .few_rows = beside && gemm.m > 1,
           .strassen = strassen_wins(table, gemm),
           .one_column = multiplies_column(gemm)};
 }

@@ -41,7 +41,8 @@ Gemm product_of(const Convolution& convolution);
 struct ProductVersion {
   enum class Factor { packed_before, packed_in_call, in_place };
   Factor b;
-  bool one_row;   // by the kernel that multiplies all panels at once, else by register tiles
+  bool one_row;   // or
+  bool few_rows;  // by the kernel that reads panels side by side, else by register tiles
   bool strassen;  // these of sums of quarters
   bool one_column;
 };

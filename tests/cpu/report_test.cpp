@@ -167,6 +167,13 @@ TEST(Versions, OfProductsByRows) {
   std::string rows = fmt::format("1 × {} + 1 × {}", table.tile_rows - 1, table.tile_rows);
   EXPECT_NE(call.chosen.find(rows), std::string::npos) << call.chosen;
 
+  // Panels beside each other, where there are several of them.
+  driver::CpuReport wide = explain(constant("w", 8 * 512, "8, 512") +
+                                   "func @main(%x: f32[M, 8]) -> (y: ?) { %y = matmul(%x, @w) return %y }");
+  EXPECT_EQ(version_at(wide.calls.at(0), 1), "one row");
+  EXPECT_EQ(version_at(wide.calls[0], 2), "few rows");
+  EXPECT_TRUE(version_at(wide.calls[0], 7).starts_with("tiles of at most"));
+
   driver::CpuReport given =
       explain("func @main(%x: f32[M, 8], %w: f32[8, 40]) -> (y: ?) { %y = matmul(%x, %w) return %y }");
   const driver::CallVersions& in_place = given.calls.at(0);

@@ -43,6 +43,12 @@ constexpr void set_tiles(TileFunction (&tiles)[most_tile_rows]) {
 }
 
 template <int rows>
+constexpr void set_rows(RowFunction (&functions)[most_beside_rows]) {
+  functions[rows - 1] = multiply_rows<rows>;
+  if constexpr (rows < most_beside_rows && panels_beside<rows + 1>() > 1) set_rows<rows + 1>(functions);
+}
+
+template <int rows>
 constexpr void set_narrow_tiles(TileFunction (&tiles)[most_tile_rows]) {
   tiles[rows - 1] = narrow_tile<rows>;
   if constexpr (rows > 1) set_narrow_tiles<rows - 1>(tiles);
@@ -58,7 +64,7 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .even_tiles = {},
                    .few_even_tiles = {},
                    .narrow_even_tiles = {},
-                   .multiply_row = multiply_row,
+                   .multiply_rows = {},
                    .sum_quarters = sum_quarters,
                    .sum_products = sum_products,
                    .transpose = transpose,
@@ -82,6 +88,7 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .dot_rows = dot_rows,
                    .weighted_rows = weighted_rows,
                    .gates = {rnn_gates, gru_gates, gru_reset_gates, gru_candidate_gates, lstm_gates}};
+  set_rows<1>(made.multiply_rows);
   set_tiles<1, 3, ScatteredRows>(made.tiles[0]);
   set_tiles<2, 3, ScatteredRows>(made.tiles[1]);
   set_tiles<1, 3, EvenRows>(made.even_tiles[0]);
