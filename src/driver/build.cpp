@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view pipeline[] = {
     "inline_calls", "drop_identities",
     // Before constants are folded, since it makes some.
-    "norms_by_plane", "fold_constants", "unroll_loops",
+    "norms_by_plane", "fold_constants", "channel_scales", "unroll_loops",
     // Which order is less work, facts may tell.
     "products_before_gathers", "dead_arms", "fold_known",
     // Work moves to where it is needed, once: before shapes, since what moves brings its own.

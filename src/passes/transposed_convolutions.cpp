@@ -119,6 +119,12 @@ std::optional<int64_t> tap_of(std::span<const Axis> axes, int64_t r, int64_t k) 
   return tap;
 }
 
+// Elements of a block lie one after the other, the channels of each together, so that the move takes runs of channels.
+// With groups the channels of each group do.
+int64_t block_channel(int64_t channel, int64_t channels, int64_t r, int64_t block, int64_t groups) {
+  return groups == 1 ? r * channels + channel : channel * block + r;
+}
+
 // [in, out / groups, kernel…] => [out · strides…, in / groups, taps…]
 Tensor block_weights(const Tensor& weights, int64_t groups, std::span<const Axis> axes) {
   int64_t in = weights.dim(0) / groups;
@@ -134,16 +140,19 @@ Tensor block_weights(const Tensor& weights, int64_t groups, std::span<const Axis
       if (std::optional<int64_t> tap = tap_of(axes, r, k))
         for (int64_t i = 0; i < groups * in; ++i)
           for (int64_t o = 0; o < out; ++o) {
-            int64_t channel = (i / in * out + o) * block + r;
+            int64_t channel = block_channel(i / in * out + o, groups * out, r, block, groups);
             result.mutable_data<float>()[(channel * in + i % in) * taps + *tap] =
                 weights.data<float>()[(i * out + o) * kernel + k];
           }
   return result;
 }
 
-Tensor repeated(const Tensor& bias, int64_t times) {
-  Tensor result(DType::f32, {bias.count() * times});
-  for (int64_t i = 0; i < result.count(); ++i) result.mutable_data<float>()[i] = bias.data<float>()[i / times];
+Tensor block_bias(const Tensor& bias, int64_t groups, int64_t block) {
+  Tensor result(DType::f32, {bias.count() * block});
+  for (int64_t r = 0; r < block; ++r)
+    for (int64_t channel = 0; channel < bias.count(); ++channel)
+      result.mutable_data<float>()[block_channel(channel, bias.count(), r, block, groups)] =
+          bias.data<float>()[channel];
   return result;
 }
 
@@ -185,8 +194,8 @@ class Splitter {
     Tensor blocks = block_weights(weights.constant->tensor(), groups(node_), axes_);
     Node& convolution = add("conv", {node_.operands[0], module_.add_constant(weights.name, std::move(blocks))});
     if (const Value* bias = node_.operands.size() > 2 ? node_.operands[2] : nullptr)
-      convolution.operands.push_back(
-          module_.add_constant(bias->name, repeated(bias->constant->tensor(), count(axes_, &Axis::stride))));
+      convolution.operands.push_back(module_.add_constant(
+          bias->name, block_bias(bias->constant->tensor(), groups(node_), count(axes_, &Axis::stride))));
     if (groups(node_) != 1) convolution.attrs.set("group", groups(node_));
     std::vector<int64_t> pads;
     for (const Axis& axis : axes_) pads.push_back(axis.pad_begin);
@@ -194,25 +203,29 @@ class Splitter {
     if (std::ranges::any_of(pads, [](int64_t pad) { return pad != 0; })) convolution.attrs.set("pads", pads);
   }
 
-  // [batch, channels · strides…, blocks…] => [batch, channels, blocks · strides…]
+  // [batch, strides… · channels, blocks…] => [batch, channels, blocks · strides…]
   void add_move() {
     if (axes_.size() == 2 && axes_[0].stride == axes_[1].stride) {
       Node& move = add("depth_to_space", {last_});
       move.attrs.set("blocksize", axes_[0].stride);
-      move.attrs.set("mode", std::string("CRD"));
+      move.attrs.set("mode", std::string(groups(node_) == 1 ? "DCR" : "CRD"));
       return;
     }
     auto blocks = [&](size_t i) { return input_[i + 2] + axes_[i].more_blocks; };
     auto constant = [&](int64_t number) { return module_.symbols().constant(number); };
-    std::vector<sym::Expr> apart{input_[0], constant(channels_)};
-    std::vector<sym::Expr> together = apart;
-    std::vector<int64_t> order{0, 1};
+    std::vector<sym::Expr> apart{input_[0]};
+    std::vector<sym::Expr> together{input_[0], constant(channels_)};
+    bool channels_first = groups(node_) != 1;
+    if (channels_first) apart.push_back(together[1]);
     for (const Axis& axis : axes_) apart.push_back(constant(axis.stride));
-    for (size_t i = 0; i < axes_.size(); ++i) {
-      apart.push_back(blocks(i));
-      together.push_back(blocks(i) * axes_[i].stride);
-      order.push_back(static_cast<int64_t>(2 + axes_.size() + i));
-      order.push_back(static_cast<int64_t>(2 + i));
+    if (!channels_first) apart.push_back(together[1]);
+    auto axes = static_cast<int64_t>(axes_.size());
+    std::vector<int64_t> order{0, channels_first ? 1 : axes + 1};
+    for (int64_t i = 0; i < axes; ++i) {
+      apart.push_back(blocks(static_cast<size_t>(i)));
+      together.push_back(blocks(static_cast<size_t>(i)) * axes_[static_cast<size_t>(i)].stride);
+      order.push_back(axes + 2 + i);
+      order.push_back(i + (channels_first ? 2 : 1));
     }
     add_reshape(std::move(apart));
     add("transpose", {last_}).attrs.set("perm", order);

@@ -335,7 +335,7 @@ TEST(Fusion, BoundsAndSumsAreMadeAsResultsAreStored) {
 }
 
 TEST(Fusion, WhatIsMoreThanBoundsAndASumIsAnEpilogue) {
-  for (const char* lines : {"%b = sigmoid(%a)", "%b = mul(%a, %s)", "%b = sub(%s, %a)", "%b = add(%a, @row)",
+  for (const char* lines : {"%b = sigmoid(%a)", "%b = mul(%a, %s)", "%b = sub(%s, %a)", "%b = div(%a, @row)",
                             "%c = relu(%a)\n  %b = add(%c, %s)"}) {
     std::string text = disassemble_between_convolutions(lines);
     EXPECT_NE(text.find(" then "), std::string::npos) << lines << "\n" << text;
