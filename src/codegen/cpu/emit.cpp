@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "codegen/cpu/emit_counted.h"
+#include "codegen/cpu/quotients.h"
 
 namespace selkie::codegen::cpu {
 
@@ -144,10 +145,16 @@ void Emitter::emit_scalar_loop(const Statement& s) {
   forget(&Emitter::reads_memory, root_);
   forget(&Emitter::reads_local, root_);
   auto outside = root_.values;
+  Number first(builder_, builder_.CreateLoad(builder_.getInt64Ty(), at));
+  Quotients quotients(builder_, integers_, kernel_, s.variable.node(), first,
+                      [&](llvm::Type* type) { return new_slot(type); });
   emit_counted(at, limit, 1, [&](Number index) {
     integers_.bind(s.variable.node(), index);
+    quotients.begin_iteration();
     emit_block(s.body);
+    quotients.end_iteration();
   });
+  quotients.end_loop();
   root_.values = std::move(outside);
   if (is_range) --range_depth_;
 }

@@ -30,8 +30,8 @@ Number Integers::lower(const sym::Node* node, const sym::Node* variable, Number 
       return literal(node->value);
     case Kind::symbol: {
       if (node == variable) return at;
-      auto it = symbols_.find(node);
-      CHECK(it != symbols_.end(), "the symbol {} has no value", node->name());
+      auto it = known_.find(node);
+      CHECK(it != known_.end(), "the symbol {} has no value", node->name());
       return it->second;
     }
     case Kind::sum:
@@ -69,7 +69,23 @@ Number Integers::lower_product(const sym::Node* node, const sym::Node* variable,
   return product;
 }
 
+bool Integers::is_bound(const sym::Node* node) const {
+  switch (node->kind) {
+    case Kind::constant:
+      return true;
+    case Kind::symbol:
+      return known_.contains(node);
+    case Kind::sum:
+      return std::ranges::all_of(node->terms(), [&](const sym::Term& t) { return is_bound(t.monomial); });
+    case Kind::product:
+      return std::ranges::all_of(node->factors(), [&](const sym::Factor& f) { return is_bound(f.atom); });
+    default:
+      return std::ranges::all_of(node->operands(), [&](const sym::Node* n) { return is_bound(n); });
+  }
+}
+
 Number Integers::lower_call(const sym::Node* node, const sym::Node* variable, Number at) {
+  if (auto it = known_.find(node); it != known_.end()) return it->second;
   Number result = lower(node->operands()[0], variable, at);
   for (const sym::Node* operand : node->operands().subspan(1)) {
     Number next = lower(operand, variable, at);

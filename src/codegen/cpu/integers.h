@@ -21,7 +21,11 @@ class Integers {
  public:
   explicit Integers(Builder& builder) : builder_(builder) {}
 
-  void bind(const sym::Node* symbol, Number value) { symbols_[symbol] = value; }
+  // What a symbol or a division is from here on.
+  void bind(const sym::Node* node, Number value) { known_[node] = value; }
+  void unbind(const sym::Node* node) { known_.erase(node); }
+  // Whether all symbols in it have values.
+  bool is_bound(const sym::Node* node) const;
 
   // The value where the symbol `variable`, if one is given, has the value `at`, which may be a vector.
   Number lower(const sym::Node* node, const sym::Node* variable = nullptr, Number at = {});
@@ -35,7 +39,7 @@ class Integers {
   Number literal(int64_t value) { return {builder_, builder_.getInt64(static_cast<uint64_t>(value))}; }
 
   Builder& builder_;
-  std::unordered_map<const sym::Node*, Number> symbols_;
+  std::unordered_map<const sym::Node*, Number> known_;
 };
 
 }  // namespace selkie::codegen::cpu

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <deque>
+#include <numeric>
 
 #include "codegen/cpu/compile.h"
 #include "codegen/cpu/guarded_buffer.h"
@@ -182,6 +184,37 @@ TEST(Compile, PartOfARange) {
   int64_t ranges[] = {1, 3, 2, 4};
   image.kernel("k")(buffers, sizes, ranges);
   for (size_t i = 0; i < c.size(); ++i) EXPECT_EQ(c[i], i / 5 >= 1 && i / 5 < 3 && i % 5 >= 2 && i % 5 < 4) << i;
+}
+
+// Quotients and remainders of a range's variable are counted up from where the range begins.
+TEST(Compile, QuotientsOfARange) {
+  sym::Context symbols;
+  kir::Kernel kernel = kir::parse(symbols, R"(kernel @k(a: i32[A*B*C], out c: i32[A*B*C]) sizes(A, B, C) {
+    range i < A*B*C {
+      c[A*B*mod(i, C) + A*mod(floordiv(i, C), B) + floordiv(floordiv(i, C), B)] = a[B*C*floordiv(i, B*C) + mod(i, B*C)]
+    } })");
+  const kir::Kernel* kernels[] = {&kernel};
+  for (const Isa& isa : testing::runnable_isas()) {
+    program::LoadedImage image(compile(kernels, isa));
+    for (std::array<int64_t, 3> sizes :
+         {std::array<int64_t, 3>{2, 3, 5}, {4, 1, 1}, {1, 1, 6}, {3, 4, 1}, {0, 2, 3}, {5, 0, 0}}) {
+      auto [planes, rows, columns] = sizes;
+      int64_t count = planes * rows * columns;
+      for (int64_t begin = 0; begin <= count; begin += 7) {
+        for (int64_t end = begin; end <= count; ++end) {
+          std::vector<int32_t> a(static_cast<size_t>(count) + 1), c(a.size(), -1);
+          std::iota(a.begin(), a.end(), 0);
+          void* buffers[] = {a.data(), c.data()};
+          int64_t ranges[] = {begin, end};
+          image.kernel("k")(buffers, sizes.data(), ranges);
+          for (int64_t i = 0; i < count; ++i) {
+            int64_t at = i % columns * rows * planes + i / columns % rows * planes + i / columns / rows;
+            ASSERT_EQ(c[static_cast<size_t>(at)], i >= begin && i < end ? i : -1) << isa.name << " " << i;
+          }
+        }
+      }
+    }
+  }
 }
 
 // Nothing is run: the code of every instruction set must come out without a symbol that nothing defines.
