@@ -207,11 +207,22 @@ class StepTask {
                 recurrent.packed + direction_ * Packed<const float>(table, shape_, recurrent.packed).elements) {}
 
   void run() {
-    for (int64_t group = group_begin_; group < group_end_; group += plan_.groups_of_piece)
-      run_piece(group, std::min(group_end_, group + plan_.groups_of_piece));
+    for_each_part(group_begin_, group_end_, plan_.groups_of_piece,
+                  [&](int64_t begin, int64_t end) { run_piece(begin, end); });
   }
 
  private:
+  // Calls f(begin, end) for all parts. Every other step goes backwards: what it reads first is what the step before has
+  // left in the second-level cache.
+  template <class F>
+  void for_each_part(int64_t begin, int64_t end, int64_t groups_of_part, F f) const {
+    int64_t parts = ceil_divide(end - begin, groups_of_part);
+    for (int64_t i = 0; i < parts; ++i) {
+      int64_t first = begin + (step_ % 2 == 0 ? i : parts - 1 - i) * groups_of_part;
+      f(first, std::min(end, first + groups_of_part));
+    }
+  }
+
   int64_t state_at(int64_t row) const { return (direction_ * shape_.batch + row) * padded_; }
   const float* before(int64_t row) const { return memory_.h[static_cast<size_t>(step_ % 2)] + state_at(row); }
   float* after(int64_t row) const { return memory_.h[static_cast<size_t>((step_ + 1) % 2)] + state_at(row); }
@@ -234,26 +245,27 @@ class StepTask {
   void run_rows(int64_t count, int64_t group_begin, int64_t group_end) {
     int64_t width = table_.tile_columns;
     int64_t columns_of_group = part_.gates * table_.lanes;
-    int64_t first = group_begin * columns_of_group;
-    int64_t columns = (group_end - group_begin) * columns_of_group;
+    int64_t stride = (group_end - group_begin) * columns_of_group;
     auto state = [&](int64_t i, int64_t) {
       int64_t row = scratch_.rows[i];
       return part_.kind == gru_candidate_kind ? memory_.reset_h + state_at(row) : before(row);
     };
     fill_pointers(table_, count, 1, state, scratch_.pointers);
-    Panels panels{.base = packed_.r[static_cast<size_t>(phase_)] + first * shape_.hidden,
-                  .panel_stride = shape_.hidden * width,
-                  .depth_stride = width};
-    multiply_block(table_, {.rows = count,
-                            .pointers = scratch_.pointers,
-                            .depth = shape_.hidden,
-                            .b = panels,
-                            .c = scratch_.products,
-                            .c_stride = columns,
-                            .column_end = columns,
-                            .bias = packed_.state_bias + part_column_ + first});
+    for_each_part(group_begin, group_end, plan_.groups_of_product, [&](int64_t begin, int64_t end) {
+      int64_t first = begin * columns_of_group;
+      multiply_block(table_, {.rows = count,
+                              .pointers = scratch_.pointers,
+                              .depth = shape_.hidden,
+                              .b = {.base = packed_.r[static_cast<size_t>(phase_)] + first * shape_.hidden,
+                                    .panel_stride = shape_.hidden * width,
+                                    .depth_stride = width},
+                              .c = scratch_.products + (begin - group_begin) * columns_of_group,
+                              .c_stride = stride,
+                              .column_end = (end - begin) * columns_of_group,
+                              .bias = packed_.state_bias + part_column_ + first});
+    });
     for (int64_t i = 0; i < count; ++i)
-      run_gates(scratch_.rows[i], scratch_.products + i * columns, group_begin, group_end);
+      run_gates(scratch_.rows[i], scratch_.products + i * stride, group_begin, group_end);
   }
 
   void run_gates(int64_t row, const float* products, int64_t group_begin, int64_t group_end) {
@@ -355,12 +367,14 @@ RecurrentPlan plan_recurrent(const KernelTable& table, const Recurrent& recurren
   plan.tasks_of_direction = shape.batch ? ceil_divide(groups, plan.groups_of_task) : 0;
   plan.rows_of_block = std::clamp<int64_t>(shape.batch, 1, 8 * table.tile_rows);
   // A piece's products stay in the first-level cache; its weights stay in the second-level one where several blocks of
-  // rows use them.
+  // rows use them. Where one block does, products are made in parts of which the cache holds several.
   int64_t columns_of_group = gates_of(shape.kind) * table.lanes;
+  int64_t weights_of_group = 4 * columns_of_group * std::max<int64_t>(1, shape.hidden);
+  auto even = [](int64_t count, int64_t most) { return std::max<int64_t>(2, std::min(count, most) / 2 * 2); };
   int64_t piece = cache_sizes().l1 / 2 / (4 * columns_of_group * plan.rows_of_block);
-  if (shape.batch > plan.rows_of_block)
-    piece = std::min(piece, cache_sizes().l2 / 2 / (4 * columns_of_group * std::max<int64_t>(1, shape.hidden)));
-  plan.groups_of_piece = std::max<int64_t>(2, std::min(piece, plan.groups_of_task) / 2 * 2);
+  if (shape.batch > plan.rows_of_block) piece = std::min(piece, cache_sizes().l2 / 2 / weights_of_group);
+  plan.groups_of_piece = even(piece, plan.groups_of_task);
+  plan.groups_of_product = even(cache_sizes().l2 / 4 / weights_of_group, plan.groups_of_piece);
   plan.memory_bytes = Memory(table, shape, nullptr).bytes;
   plan.scratch_bytes = std::max(StepScratch(table, shape, plan, nullptr).bytes, plan.projection.scratch_bytes);
   return plan;

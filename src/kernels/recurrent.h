@@ -86,6 +86,7 @@ struct RecurrentPlan {
   int64_t groups_of_task;      // vectors of hidden units
   int64_t tasks_of_direction;  // in a phase
   int64_t groups_of_piece;     // of a task's, multiplied before the gates are made
+  int64_t groups_of_product;   // of a piece's, whose weights take a part of the second-level cache
   int64_t rows_of_block;       // of the batch
   size_t memory_bytes;         // shared by all threads, kept from stage to stage, aligned to 64
   size_t scratch_bytes;        // for each thread, aligned to 64

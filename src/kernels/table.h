@@ -281,8 +281,10 @@ struct KernelTable {
   TileFunction tiles[2][most_tile_rows];
   TileFunction even_tiles[2][most_tile_rows];
   TileFunction few_even_tiles[2][most_tile_rows];
-  // The same of rows that are the same distance apart and one and a half vectors.
+  // The same of rows that are the same distance apart and one and a half vectors; by half vectors, or two rows' halves
+  // in one vector, where there are such vectors.
   TileFunction narrow_even_tiles[most_tile_rows];
+  TileFunction paired_even_tiles[most_tile_rows];
   RowFunction multiply_rows[most_beside_rows];  // for 1, 2, … rows; null for more than fit beside two panels
   // Gives the sum of all magnitudes that it has read.
   float (*sum_quarters)(const QuarterSumsArguments&);

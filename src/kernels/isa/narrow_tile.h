@@ -1,5 +1,5 @@
-// The register tile of one and a half vectors of columns, for rows that are the same distance apart. Processors that
-// make wide vectors of halves take three quarters of the time of two whole ones.
+// The register tile of one and a half vectors of columns, for rows that are the same distance apart: three quarters
+// of the work of two whole ones.
 #pragma once
 
 #include "kernels/isa/tile.h"
@@ -63,60 +63,113 @@ struct HalfLanes {
   }
 };
 
+// The halves of all rows, each a vector of half the lanes.
 template <int rows>
-struct NarrowSums {
-  Vector whole[rows];
-  Half half[rows];
+struct SplitHalves {
+  Half sum[rows];
+
+  SELKIE_INLINE void begin(Half value) {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) sum[r] = value;
+  }
+  // Of rows r and r + 1, if there is one.
+  SELKIE_INLINE void multiply(int r, Vector scalar, Vector next, const float* b) {
+    Half column = load_half(b);
+    multiply_add(sum[r], lower_half(scalar), column);
+    if (r + 1 < rows) multiply_add(sum[r + 1], lower_half(next), column);
+  }
+  SELKIE_INLINE void add(const SplitHalves& other) {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) sum[r] += other.sum[r];
+  }
+  SELKIE_INLINE Half get(int r) const { return sum[r]; }
+  SELKIE_INLINE void add(int r, Half value) { sum[r] += value; }
 };
 
+#if defined(SELKIE_ISA_NATIVE) && SELKIE_ISA_LANES == 16
+// Two of them in one vector, for processors that take as long for half a vector as for a whole one.
 template <int rows>
-SELKIE_INLINE void narrow_step(NarrowSums<rows>& sum, const EvenRows<rows>& a, int step, const float* b) {
-  Vector whole = load(b);
-  Half half = load_half(b + lanes);
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) {
-    Vector scalar = broadcast(a.value(r, step));
-    multiply_add(sum.whole[r], scalar, whole);
-    multiply_add(sum.half[r], lower_half(scalar), half);
-  }
-}
+struct PairedHalves {
+  Vector sum[(rows + 1) / 2];
 
+  SELKIE_INLINE static Vector twice(Half value) {
+    __m512 lower = _mm512_castps256_ps512(__m256(value));
+    return Vector(_mm512_shuffle_f32x4(lower, lower, 0x44));
+  }
+  SELKIE_INLINE void begin(Half value) {
+#pragma GCC unroll 8
+    for (int i = 0; i < (rows + 1) / 2; ++i) sum[i] = twice(value);
+  }
+  SELKIE_INLINE void multiply(int r, Vector scalar, Vector next, const float* b) {
+    auto column = Vector(_mm512_castpd_ps(_mm512_broadcast_f64x4(_mm256_loadu_pd(reinterpret_cast<const double*>(b)))));
+    if (r + 1 < rows) scalar = Vector(_mm512_mask_blend_ps(0xff00, __m512(scalar), __m512(next)));
+    multiply_add(sum[r / 2], scalar, column);
+  }
+  SELKIE_INLINE void add(const PairedHalves& other) {
+#pragma GCC unroll 8
+    for (int i = 0; i < (rows + 1) / 2; ++i) sum[i] += other.sum[i];
+  }
+  SELKIE_INLINE Half get(int r) const {
+    __m512d pair = _mm512_castps_pd(__m512(sum[r / 2]));
+    return Half(_mm256_castpd_ps(r % 2 == 0 ? _mm512_castpd512_pd256(pair) : _mm512_extractf64x4_pd(pair, 1)));
+  }
+  SELKIE_INLINE void add(int r, Half value) {
+    __m512 wide = _mm512_castps256_ps512(__m256(value));
+    sum[r / 2] += Vector(_mm512_maskz_shuffle_f32x4(r % 2 == 0 ? 0x00ff : 0xff00, wide, wide, 0x44));
+  }
+};
+#else
 template <int rows>
-SELKIE_INLINE void begin_narrow_sums(NarrowSums<rows>& sum, const TileArguments& t, const float* from, HalfLanes part) {
-  Vector whole = t.bias ? load(t.bias) : Vector{};
-  Half half = t.bias ? part.load(t.bias + lanes) : Half{};
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) {
-    sum.whole[r] = whole;
-    sum.half[r] = half;
-  }
-  if (!from) return;
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) {
-    sum.whole[r] += load(from + r * t.c_stride);
-    sum.half[r] += part.load(from + r * t.c_stride + lanes);
-  }
-}
+using PairedHalves = SplitHalves<rows>;
+#endif
 
-template <int rows>
-SELKIE_INLINE void store_narrow_sums(NarrowSums<rows>& sum, const TileArguments& t, float* c, HalfLanes part) {
-  if (t.clamps) {
+template <int rows, template <int> class Halves>
+struct NarrowSums {
+  Vector whole[rows];
+  Halves<rows> half;
+
+  SELKIE_INLINE void begin(Vector first, Half second) {
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) {
-      sum.whole[r] = clamp(sum.whole[r], t.low, t.high);
-      sum.half[r] = clamp(sum.half[r], t.low, t.high);
+    for (int r = 0; r < rows; ++r) whole[r] = first;
+    half.begin(second);
+  }
+  SELKIE_INLINE void step(const EvenRows<rows>& a, int step, const float* b) {
+    Vector column = load(b);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r += 2) {
+      Vector scalar = broadcast(a.value(r, step));
+      Vector next = r + 1 < rows ? broadcast(a.value(r + 1, step)) : scalar;
+      multiply_add(whole[r], scalar, column);
+      if (r + 1 < rows) multiply_add(whole[r + 1], next, column);
+      half.multiply(r, scalar, next, b + lanes);
     }
   }
+  SELKIE_INLINE void add(const NarrowSums& other) {
 #pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) {
-    store(c + r * t.c_stride, sum.whole[r]);
-    part.store(c + r * t.c_stride + lanes, sum.half[r]);
+    for (int r = 0; r < rows; ++r) whole[r] += other.whole[r];
+    half.add(other.half);
   }
-}
+  SELKIE_INLINE void add(const float* from, int64_t stride, HalfLanes part) {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      whole[r] += load(from + r * stride);
+      half.add(r, part.load(from + r * stride + lanes));
+    }
+  }
+  SELKIE_INLINE void store_to(const TileArguments& t, float* c, HalfLanes part) const {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      Vector first = t.clamps ? clamp(whole[r], t.low, t.high) : whole[r];
+      Half second = t.clamps ? clamp(half.get(r), t.low, t.high) : half.get(r);
+      store(c + r * t.c_stride, first);
+      part.store(c + r * t.c_stride + lanes, second);
+    }
+  }
+};
 
 // Columns are more than the lanes of a vector, at most those of one and a half. Sums are split as those of a whole tile
 // are, so that both give the same.
-template <int rows>
+template <int rows, template <int> class Halves>
 void narrow_tile(const TileArguments& arguments) {
   const TileArguments t = arguments;  // a copy, since stores to c might change the original
   constexpr int sums = tile_sums(rows * 2);
@@ -126,16 +179,12 @@ void narrow_tile(const TileArguments& arguments) {
   int64_t offset = 0;
   for (int64_t i = 0; i < t.tiles; ++i, offset += rows * t.c_stride) {
     if (i + 1 < t.tiles) fetch_tile<rows, 2>(t, offset + rows * t.c_stride);
-    NarrowSums<rows> sum[sums];
+    NarrowSums<rows, Halves> sum[sums];
+    sum[0].begin(t.bias ? load(t.bias) : Vector{}, t.bias ? part.load(t.bias + lanes) : Half{});
     const float* from = t.accumulate ? t.c : t.addend;
-    begin_narrow_sums(sum[0], t, from ? from + offset : nullptr, part);
+    if (from) sum[0].add(from + offset, t.c_stride, part);
 #pragma GCC unroll 4
-    for (int s = 1; s < sums; ++s)
-#pragma GCC unroll 16
-      for (int r = 0; r < rows; ++r) {
-        sum[s].whole[r] = Vector{};
-        sum[s].half[r] = Half{};
-      }
+    for (int s = 1; s < sums; ++s) sum[s].begin(Vector{}, Half{});
     EvenRows<rows> a(t, i);
     const float* b = t.b;
     int64_t left = t.depth;
@@ -144,22 +193,17 @@ void narrow_tile(const TileArguments& arguments) {
       for (int s = 0; s < steps; ++s, b += t.b_stride) {
         __builtin_prefetch(ahead, 0, 3);
         ahead += t.ahead_step;
-        narrow_step(sum[s % sums], a, s, b);
+        sum[s % sums].step(a, s, b);
       }
       a.advance(steps);
     }
     for (; left > 0; --left, b += t.b_stride, ahead += t.ahead_step) {
-      narrow_step(sum[0], a, 0, b);
+      sum[0].step(a, 0, b);
       a.advance(1);
     }
 #pragma GCC unroll 4
-    for (int s = 1; s < sums; ++s)
-#pragma GCC unroll 16
-      for (int r = 0; r < rows; ++r) {
-        sum[0].whole[r] += sum[s].whole[r];
-        sum[0].half[r] += sum[s].half[r];
-      }
-    store_narrow_sums(sum[0], t, t.c + offset, part);
+    for (int s = 1; s < sums; ++s) sum[0].add(sum[s]);
+    sum[0].store_to(t, t.c + offset, part);
   }
 }
 

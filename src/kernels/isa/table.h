@@ -48,10 +48,10 @@ constexpr void set_rows(RowFunction (&functions)[most_beside_rows]) {
   if constexpr (rows < most_beside_rows && panels_beside<rows + 1>() > 1) set_rows<rows + 1>(functions);
 }
 
-template <int rows>
+template <int rows, template <int> class Halves>
 constexpr void set_narrow_tiles(TileFunction (&tiles)[most_tile_rows]) {
-  tiles[rows - 1] = narrow_tile<rows>;
-  if constexpr (rows > 1) set_narrow_tiles<rows - 1>(tiles);
+  tiles[rows - 1] = narrow_tile<rows, Halves>;
+  if constexpr (rows > 1) set_narrow_tiles<rows - 1, Halves>(tiles);
 }
 
 constexpr KernelTable make_table(Isa isa, const char* name) {
@@ -64,6 +64,7 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
                    .even_tiles = {},
                    .few_even_tiles = {},
                    .narrow_even_tiles = {},
+                   .paired_even_tiles = {},
                    .multiply_rows = {},
                    .sum_quarters = sum_quarters,
                    .sum_products = sum_products,
@@ -93,7 +94,8 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
   set_tiles<2, 3, ScatteredRows>(made.tiles[1]);
   set_tiles<1, 3, EvenRows>(made.even_tiles[0]);
   set_tiles<2, 3, EvenRows>(made.even_tiles[1]);
-  set_narrow_tiles<SELKIE_ISA_TILE_ROWS>(made.narrow_even_tiles);
+  set_narrow_tiles<SELKIE_ISA_TILE_ROWS, SplitHalves>(made.narrow_even_tiles);
+  set_narrow_tiles<SELKIE_ISA_TILE_ROWS, PairedHalves>(made.paired_even_tiles);
   set_tiles<1, 2, EvenRows>(made.few_even_tiles[0]);
   set_tiles<2, 2, EvenRows>(made.few_even_tiles[1]);
   set_depthwise<0, 0>(made.depthwise[any_depthwise]);
