@@ -15,8 +15,9 @@ from comparison.worker import PEERS
 from .bar import Bar
 from .budget import Budget
 from .footprint import footprints
+from .messages import shortened
 from .subjects import GROUPS, QUICK_LEAVES_OUT, subjects
-from .visit import shortened, visit
+from .visit import visit
 
 QUICK_SECONDS = 520  # of ten minutes; the rest is for starting, a last row that takes longer than it should, and the report
 SPARE_SECONDS = 60  # after which nothing is waited for

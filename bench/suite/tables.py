@@ -6,6 +6,8 @@ from statistics import geometric_mean, median
 from comparison.engines import TITLES
 from comparison.report import number
 
+from .messages import NOT_ASKED
+
 MIB = 1 << 20
 GROUP_TITLES = {
     "a": "A. Vision, speech and text", "b": "B. Programs with branches", "c": "C. Sequences and structures",
@@ -15,7 +17,6 @@ NAMES = {
     "selkie": "Selkie", "ort": "ONNX Runtime", "openvino": "OpenVINO", "mnn": "MNN", "torch": "torch, eager",
     "compile": "torch.compile(dynamic=True)", "tract": "tract", "iree": "IREE", "tvm": "TVM",
 }  # fmt: skip
-NOT_ASKED = ("left out of quick runs", "not a torch module")
 
 
 def table(columns, rows):

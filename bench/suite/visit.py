@@ -14,6 +14,7 @@ from comparison.views import PICKED
 from zoo import dynamic
 
 from .budget import seconds_each
+from .messages import LEFT_OUT, NO_MODULE, shortened
 from .subjects import new_shapes, shape_of
 
 LONG = ("compile", "tract", "iree", "tvm")  # compile for long, or load few of these models
@@ -21,15 +22,6 @@ FEW = ("selkie", "ort", "openvino", "mnn")  # run with more threads than one in 
 LEAST_LIMIT = 4  # seconds
 LEAST_TO_COMPILE = 20  # seconds for the first run in torch.compile
 LEAST_NEW = 3  # shapes
-LEFT_OUT = "left out of quick runs"
-NO_MODULE = "not a torch module"
-NOT_ASKED = (LEFT_OUT, NO_MODULE)
-
-
-def shortened(message):
-    """One line of a message, without paths of this machine."""
-    line = " ".join(str(message).split()).split(" Stack backtrace:")[0].replace(str(ROOT) + "/", "")
-    return line if len(line) <= 160 else line[:157] + "…"
 
 
 def unavailable(engine):
