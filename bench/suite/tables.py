@@ -244,7 +244,29 @@ def correctness(run):
         rows.append([
             NAMES[engine], len(asked), len(failed), len(wrong), f"{max(errors):.0e}" if errors else "–", ", ".join(wrong) or "–",
         ])  # fmt: skip
-    return table(["engine", "models asked", "fails", "wrong", "largest error of right answers", "wrong in"], rows)
+    shown = table(["engine", "models asked", "fails", "wrong", "largest error of right answers", "wrong in"], rows)
+    return "\n\n".join([shown, *(judged_text(s) for s in run.ran() if s.get("judged"))])
+
+
+def judged_text(subject):
+    """How the answers of a model that quantises at run time were judged, with the figures of each engine."""
+    found, rows = subject["judged"], []
+    if found["message"]:
+        return f"**{subject['title']}** quantises at run time, but was judged as a whole: {escaped(found['message'])}"
+    for engine, parts in found["engines"].items():
+        by = "parts and whole" if parts["judged"] == "parts" else "whole only"
+        shown = ["†" if parts[key] is None else f"{parts[key]:.0e}" for key in ("error", "inside")]
+        rows.append([NAMES[engine], by, *shown, f"{parts['whole']:.0e}"])
+    refused = [f"- {NAMES[e]}, its parts: {escaped(p['message'])}" for e, p in found["engines"].items() if p["message"]]
+    text = (
+        f"**{subject['title']}** quantises at run time: a rounding error may move an element by a whole step, and ONNX Runtime's"
+        f" own answer moves by {found['moved']:.0e} when inputs move by a millionth. So the parts between the quantised tensors"
+        " are each given what ONNX Runtime computed, and held to the bar of all models; the whole answer may differ by twice"
+        f" what ONNX Runtime's moves by, {found['bar']:.0e}. Where an engine does not take the parts, only the latter was asked."
+        " Of operators that quantise inside, at each step of a sequence, the median over the cases counts."
+    )
+    columns = ["engine", "judged by", "largest error of parts", "of those that quantise inside", "of the whole"]
+    return "\n\n".join([text, table(columns, rows), *refused])
 
 
 def failures(run):

@@ -14,6 +14,7 @@ from comparison.views import PICKED
 from zoo import dynamic
 
 from .budget import seconds_each
+from .judging import judge
 from .messages import LEFT_OUT, NO_MODULE, shortened
 from .subjects import new_shapes, shape_of
 
@@ -188,11 +189,12 @@ def visit(subject, path, settings, end, say):
             finally:
                 one.finish()
             results += one.results.values()
+        judged = judge(path, cases, results, settings.limit, say)
         say("plans and files")
         facts = later_starts(subject, path, settings, cache, results)
     if "selkie" in settings.engines and subject.group != "matmul":
         facts["plan"] = saved_by_planning(path)
-    return results, facts | {"cases": list(cases)}
+    return results, facts | {"cases": list(cases), "judged": judged}
 
 
 def last_of(cases):
