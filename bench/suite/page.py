@@ -2,7 +2,7 @@
 
 from . import plots
 from .tables import (
-    Run, correctness, failures, footprint, latency, loading, losses, memory, new_shapes, planning, summary,
+    Run, correctness, failures, footprint, latency, loading, losses, memory, new_shapes, paths, planning, summary,
 )  # fmt: skip
 
 
@@ -36,7 +36,8 @@ SECTIONS = [
     ("In short", summary, None), ("Where a peer is faster", losses, None), ("Times at repeated shapes", latency, plots.curves),
     ("Shapes never seen before", new_shapes, None), ("Memory", memory, plots.memory),
     ("What planning saves of memory", planning, plots.planning), ("Compile and load", loading, None),
-    ("Footprint", footprint, None), ("Answers", correctness, None), ("Failures", failures, None),
+    ("Footprint", footprint, None), ("Answers", correctness, None), ("Paths", paths, None),
+    ("Failures", failures, None),
 ]  # fmt: skip
 
 

@@ -269,6 +269,35 @@ def judged_text(subject):
     return "\n\n".join([text, table(columns, rows), *refused])
 
 
+def paths(run):
+    rows, failed = [], []
+    for subject in run.ran():
+        found = subject.get("paths")
+        if found and found["inputs"]:
+            torch = "·" if found["torch_different"] is None else found["torch_different"]
+            rows.append([
+                subject["title"], found["inputs"], found["paths"], found["decisions"], share(found["different"], found["inputs"]),
+                f"{found['error']:.0e}", torch,
+            ])  # fmt: skip
+        if found and found["message"]:
+            failed.append(f"- {subject['title']}: {escaped(found['message'])}")
+    if not rows and not failed:
+        return "No model of this run has paths."
+    columns = ["model", "inputs", "paths", "both outcomes", "other answers", "largest error", "other answers of torch"]
+    return "\n\n".join([
+        "Random inputs, as many as there was time for, of different sizes where these are dynamic: how many different paths they"
+        " take, and how many of the model's decisions some input takes and another does not. Other answers: inputs for which"
+        " Selkie's final answer is not ONNX Runtime's, which is to be none; an answer is integers as they are, and of floats"
+        " the place of the largest in each row. The largest error is at the floats themselves: of captions, the logits of all"
+        " steps. Thresholds of small variants are not calibrated, so that inputs take few of their paths.",
+        table(columns, rows), *filter(None, ["\n".join(failed)]),
+    ])  # fmt: skip
+
+
+def share(count, total):
+    return f"{count} of {total}" + (f" ({100 * count / total:.0f} %)" if count else "")
+
+
 def failures(run):
     """Messages by engine; the same one is shown once, with all its models."""
     found = {}

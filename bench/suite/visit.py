@@ -16,6 +16,7 @@ from zoo import dynamic
 from .budget import seconds_each
 from .judging import judge
 from .messages import LEFT_OUT, NO_MODULE, shortened
+from .paths import take_paths
 from .subjects import new_shapes, shape_of
 
 LONG = ("compile", "tract", "iree", "tvm")  # compile for long, or load few of these models
@@ -173,7 +174,7 @@ def saved_by_planning(path):
 
 def visit(subject, path, settings, end, say):
     """(results, facts about the files and plans) of one subject."""
-    cases, results = subject.cases(path), []
+    cases, results, taken = subject.cases(path), [], None
     with tempfile.TemporaryDirectory(prefix="selkie-suite-") as cache:
         for threads in settings.threads:
             # Most of the row's time is for the first number of threads, which all engines take part in.
@@ -186,6 +187,8 @@ def visit(subject, path, settings, end, say):
                 one.time_cases(timed, say)
                 if threads == settings.threads[0]:
                     one.time_new_shapes(cases, say)
+                    say("paths")
+                    taken = take_paths(subject, path, one.engines, settings.path_inputs, part)
             finally:
                 one.finish()
             results += one.results.values()
@@ -194,7 +197,7 @@ def visit(subject, path, settings, end, say):
         facts = later_starts(subject, path, settings, cache, results)
     if "selkie" in settings.engines and subject.group != "matmul":
         facts["plan"] = saved_by_planning(path)
-    return results, facts | {"cases": list(cases), "judged": judged}
+    return results, facts | {"cases": list(cases), "judged": judged, "paths": taken}
 
 
 def last_of(cases):

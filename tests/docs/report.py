@@ -28,6 +28,9 @@ DATA = {
         {
             "id": "b1", "group": "b", "title": "b1 second", "message": None, "cases": NAMES, "onnx_bytes": 1 << 20,
             "selkie_bytes": 2 << 20, "plan": {"none": 100, "fusion": 60, "reuse": 40, "order": 40, "offsets": 30, "bound": 30},
+            "paths": {
+                "inputs": 8, "different": 2, "error": 1e-6, "paths": 5, "decisions": "3 of 5", "torch_different": None, "message": None,
+            },
             "judged": {"message": None, "moved": 0.01, "bar": 0.02, "engines": {
                 "selkie": {"judged": "parts", "error": 1e-7, "inside": 0.0, "message": None, "whole": 0.01},
                 "ort": {"judged": "whole", "error": None, "inside": None, "message": "has no parts", "whole": 0.0},
@@ -50,6 +53,7 @@ EXPECTED = {
     "a model that is missing": "a1 first: could not be made",
     "a failure with its message": "**TVM**, b1: `no such <operator>`",
     "a wrong peer": "| MNN | 1 | 0 | 1 |",
+    "paths and other final answers": "| b1 second | 8 | 5 | 3 of 5 | 2 of 8 (25 %) | 1e-06 | · |",
     "a model judged by its parts": "| Selkie | parts and whole | 1e-07 | 0e+00 | 1e-02 |",
     "an engine that does not take the parts": "| ONNX Runtime | whole only | † | † | 0e+00 |",
 }
