@@ -1,9 +1,8 @@
 """A run as a page of Markdown: what was run where and how, then tables and pictures."""
 
 from . import plots
-from .tables import (
-    Run, correctness, failures, footprint, latency, loading, losses, memory, new_shapes, paths, planning, summary,
-)  # fmt: skip
+from .answers import correctness, paths
+from .tables import Run, failures, footprint, latency, loading, losses, memory, new_shapes, planning, summary
 
 
 def intro(run):
