@@ -61,7 +61,7 @@ def paths(run):
         " take, and how many of the model's decisions some input takes and another does not. Other answers: inputs for which"
         " Selkie's final answer is not ONNX Runtime's, which is to be none; an answer is integers as they are, and of floats"
         " the place of the largest in each row. The largest error is at the floats themselves: of captions, the logits of all"
-        " steps. Thresholds of small variants are not calibrated, so that inputs take few of their paths.",
+        " steps.",
         table(columns, rows), *filter(None, ["\n".join(failed)]),
     ])  # fmt: skip
 

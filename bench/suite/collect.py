@@ -32,7 +32,7 @@ class Settings:
         self.seconds = given.seconds or (0.3 if given.quick else 1.0)
         self.limit = given.limit or (30 if given.quick else 120)
         self.new_shapes = 6 if given.quick else 30
-        self.path_inputs = 8 if given.quick else 100
+        self.path_inputs = 24 if given.quick else 100
         cores = len(os.sched_getaffinity(0))
         asked = [int(n) for n in given.threads.split(",")] if given.threads else [n for n in (1, 2) if n <= cores]
         self.threads = sorted(asked)

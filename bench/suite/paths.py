@@ -9,7 +9,7 @@ from zoo import dynamic
 
 from .messages import shortened
 
-BRANCHING = {model.id for model in dynamic.MODELS}  # also their small variants, whose thresholds are as they come
+BRANCHING = {model.id for model in dynamic.MODELS}
 LEAST_INPUTS = 3
 MOST_SECONDS = 60  # for one model, however many inputs are asked for
 

@@ -118,7 +118,9 @@ BROAD = {"a4", "b6", "c1_op", "d5_magika", "matmul_768"}
 
 def small_subjects():
     for model in zoo.models().values():
-        if model.id[0] in "abcd":
+        if isinstance(model, dynamic.DynamicModel):
+            yield Subject(model.id[0], model, SMALL, cases_on_paths, drawn_by_model(model), model.id in BROAD)
+        elif model.id[0] in "abcd":
             yield Subject(model.id[0], model, SMALL, swept(model.id), drawn_by(model.id), model.id in BROAD)
 
 

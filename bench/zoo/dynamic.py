@@ -214,7 +214,7 @@ def favoured(words, by, count=40):
     return bias
 
 
-def captions(make, side=256):
+def captions(make, sides=(256,), side=256):
     def write(path):
         net, examples = made(make, middle_image(side)), drawn(pictures((side,)), 64)
         with torch.inference_mode():
@@ -230,7 +230,7 @@ def captions(make, side=256):
         net.end = livelier_end(texts, net.most)
         lengths = first_ends(texts, net.most)[net.end]
         cases = {f"{n} steps": Case(examples[lengths.index(n)]) for n in sorted(set(lengths))}
-        save(path, net, cases, {}, ("trace",))
+        save(path, net, cases, image_axes(sides), ("trace",))
 
     return write
 
