@@ -10,7 +10,7 @@ from zoo import dynamic
 from .messages import shortened
 
 BRANCHING = {model.id for model in dynamic.MODELS}
-LEAST_INPUTS = 3
+LEAST_INPUTS = 12  # though the time of a row be spent
 MOST_SECONDS = 60  # for one model, however many inputs are asked for
 
 
