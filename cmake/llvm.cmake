@@ -1,6 +1,10 @@
 # LLVM 19, linked statically (ADR 0007): the target selkie_llvm. Debian keeps its CMake files beside the version's own
 # programs, so llvm-config says where.
-find_program(LLVM_CONFIG llvm-config-19 REQUIRED)
+find_program(LLVM_CONFIG llvm-config-19)
+if(NOT LLVM_CONFIG)
+  message(FATAL_ERROR "LLVM 19 was not found: there is no llvm-config-19. On Debian 12 './dev build' installs all that a build "
+                      "needs, 'apt-get install llvm-19-dev' LLVM alone; elsewhere give its place: -DLLVM_CONFIG=/path/to/llvm-config")
+endif()
 execute_process(COMMAND ${LLVM_CONFIG} --cmakedir OUTPUT_VARIABLE llvm_cmake OUTPUT_STRIP_TRAILING_WHITESPACE
                 COMMAND_ERROR_IS_FATAL ANY)
 enable_language(C)  # LLVM's own CMake files look for C libraries

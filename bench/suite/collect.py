@@ -15,8 +15,9 @@ from comparison.worker import PEERS
 from .bar import Bar
 from .budget import Budget
 from .footprint import footprints
+from .messages import shortened
 from .subjects import GROUPS, QUICK_LEAVES_OUT, subjects
-from .visit import shortened, visit
+from .visit import visit
 
 QUICK_SECONDS = 520  # of ten minutes; the rest is for starting, a last row that takes longer than it should, and the report
 SPARE_SECONDS = 60  # after which nothing is waited for
@@ -31,6 +32,7 @@ class Settings:
         self.seconds = given.seconds or (0.3 if given.quick else 1.0)
         self.limit = given.limit or (30 if given.quick else 120)
         self.new_shapes = 6 if given.quick else 30
+        self.path_inputs = 24 if given.quick else 100
         cores = len(os.sched_getaffinity(0))
         asked = [int(n) for n in given.threads.split(",")] if given.threads else [n for n in (1, 2) if n <= cores]
         self.threads = sorted(asked)

@@ -1,9 +1,8 @@
 """A run as a page of Markdown: what was run where and how, then tables and pictures."""
 
 from . import plots
-from .tables import (
-    Run, correctness, failures, footprint, latency, loading, losses, memory, new_shapes, planning, summary,
-)  # fmt: skip
+from .answers import correctness, paths
+from .tables import Run, failures, footprint, latency, loading, losses, memory, new_shapes, planning, summary
 
 
 def intro(run):
@@ -26,7 +25,8 @@ def intro(run):
 HOW = """Each engine is a process of its own with one model; all take turns on the same cores, in rounds, and are stopped while
 another has its turn. Every answer is compared with ONNX Runtime's (where that does not load a model, with that of the next
 peer that does); a time in parentheses belongs to an answer that differs by more than 1e-3 of the output's largest value, and
-does not count (of outputs that are all below 1e-3, by more than 1e-6). † : does not load or run the model, see [Failures](#failures). · : not asked for here, or no torch module.
+does not count (of outputs that are all below 1e-3, by more than 1e-6). Models that quantise at run time are judged part by part, see
+[Answers](#answers). † : does not load or run the model, see [Failures](#failures). · : not asked for here, or no torch module.
 torch runs the module that a model was exported from. IREE and TVM compile with their default pipelines, without tuning.
 Losses are listed before wins; small variants of models show overheads more than kernels."""
 
@@ -35,7 +35,8 @@ SECTIONS = [
     ("In short", summary, None), ("Where a peer is faster", losses, None), ("Times at repeated shapes", latency, plots.curves),
     ("Shapes never seen before", new_shapes, None), ("Memory", memory, plots.memory),
     ("What planning saves of memory", planning, plots.planning), ("Compile and load", loading, None),
-    ("Footprint", footprint, None), ("Answers", correctness, None), ("Failures", failures, None),
+    ("Footprint", footprint, None), ("Answers", correctness, None), ("Paths", paths, None),
+    ("Failures", failures, None),
 ]  # fmt: skip
 
 

@@ -105,7 +105,9 @@ SWEEPS = {  # of the models of full size whose path is fixed
 # Ids of models of full size under the zoo's own.
 FULL_NAMES = {"c3": "bert_base", "c5": "gpt2", "d4": "minilm", "d2_det": "ppocr_det", "d2_rec": "ppocr_rec"}
 # What a quick run takes in full size: exports of seconds, small weights. Of the others it takes small variants.
-QUICK_FULL = {"b5", "b6", "b9", "c1_op", "c1_loop", "c2_scatter", "c2_sequence", "c6", "c8", "c10", "d1_v5"}
+QUICK_FULL = {
+    "b5", "b6", "b9", "c1_op", "c1_loop", "c2_scatter", "c2_sequence", "c4_rnn", "c6", "c8", "c10", "c11", "d1_v5",
+}  # fmt: skip
 # Variants of what it has, and what takes long.
 QUICK_LEAVES_OUT = {
     "b8", "c1_op1", "c1_op2", "c1_scan", "c1_loop2", "c1_scan2", "c2", "c4_fc", "c4_mv", "c4_dag", "c4_gru", "c5", "d1_legacy", "d1_v6",
@@ -116,7 +118,9 @@ BROAD = {"a4", "b6", "c1_op", "d5_magika", "matmul_768"}
 
 def small_subjects():
     for model in zoo.models().values():
-        if model.id[0] in "abcd":
+        if isinstance(model, dynamic.DynamicModel):
+            yield Subject(model.id[0], model, SMALL, cases_on_paths, drawn_by_model(model), model.id in BROAD)
+        elif model.id[0] in "abcd":
             yield Subject(model.id[0], model, SMALL, swept(model.id), drawn_by(model.id), model.id in BROAD)
 
 

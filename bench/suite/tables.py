@@ -6,6 +6,8 @@ from statistics import geometric_mean, median
 from comparison.engines import TITLES
 from comparison.report import number
 
+from .messages import NOT_ASKED
+
 MIB = 1 << 20
 GROUP_TITLES = {
     "a": "A. Vision, speech and text", "b": "B. Programs with branches", "c": "C. Sequences and structures",
@@ -15,7 +17,6 @@ NAMES = {
     "selkie": "Selkie", "ort": "ONNX Runtime", "openvino": "OpenVINO", "mnn": "MNN", "torch": "torch, eager",
     "compile": "torch.compile(dynamic=True)", "tract": "tract", "iree": "IREE", "tvm": "TVM",
 }  # fmt: skip
-NOT_ASKED = ("left out of quick runs", "not a torch module")
 
 
 def table(columns, rows):
@@ -229,21 +230,6 @@ def footprint(run):
         + "\n\nA compiled model beside its ONNX file; it holds weights as the kernels want them, and code.\n\n"
         + table(["model", "ONNX MiB", ".selkie MiB"], files)
     )
-
-
-def correctness(run):
-    rows = []
-    for engine in run.engines:
-        results = [r for r in run.data["results"] if r["engine"] == engine and r["threads"] == run.threads[0]]
-        asked = [r for r in results if r["message"] not in NOT_ASKED]
-        cases = [case for r in asked for case in r["cases"].values() if case["p50_ms"]]
-        wrong = sorted({r["subject"] for r in asked if any(c["p50_ms"] and not c["right"] for c in r["cases"].values())})
-        failed = {r["subject"] for r in asked if r["message"] and not any(c["p50_ms"] for c in r["cases"].values())}
-        errors = [case["error"] for case in cases if case["right"]]
-        rows.append([
-            NAMES[engine], len(asked), len(failed), len(wrong), f"{max(errors):.0e}" if errors else "–", ", ".join(wrong) or "–",
-        ])  # fmt: skip
-    return table(["engine", "models asked", "fails", "wrong", "largest error of right answers", "wrong in"], rows)
 
 
 def failures(run):

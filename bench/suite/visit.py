@@ -14,6 +14,9 @@ from comparison.views import PICKED
 from zoo import dynamic
 
 from .budget import seconds_each
+from .judging import judge
+from .messages import LEFT_OUT, NO_MODULE, shortened
+from .paths import take_paths
 from .subjects import new_shapes, shape_of
 
 LONG = ("compile", "tract", "iree", "tvm")  # compile for long, or load few of these models
@@ -21,15 +24,6 @@ FEW = ("selkie", "ort", "openvino", "mnn")  # run with more threads than one in 
 LEAST_LIMIT = 4  # seconds
 LEAST_TO_COMPILE = 20  # seconds for the first run in torch.compile
 LEAST_NEW = 3  # shapes
-LEFT_OUT = "left out of quick runs"
-NO_MODULE = "not a torch module"
-NOT_ASKED = (LEFT_OUT, NO_MODULE)
-
-
-def shortened(message):
-    """One line of a message, without paths of this machine."""
-    line = " ".join(str(message).split()).split(" Stack backtrace:")[0].replace(str(ROOT) + "/", "")
-    return line if len(line) <= 160 else line[:157] + "…"
 
 
 def unavailable(engine):
@@ -180,7 +174,7 @@ def saved_by_planning(path):
 
 def visit(subject, path, settings, end, say):
     """(results, facts about the files and plans) of one subject."""
-    cases, results = subject.cases(path), []
+    cases, results, taken = subject.cases(path), [], None
     with tempfile.TemporaryDirectory(prefix="selkie-suite-") as cache:
         for threads in settings.threads:
             # Most of the row's time is for the first number of threads, which all engines take part in.
@@ -193,14 +187,17 @@ def visit(subject, path, settings, end, say):
                 one.time_cases(timed, say)
                 if threads == settings.threads[0]:
                     one.time_new_shapes(cases, say)
+                    say("paths")
+                    taken = take_paths(subject, path, one.engines, settings.path_inputs, part)
             finally:
                 one.finish()
             results += one.results.values()
+        judged = judge(path, cases, results, settings.limit, say)
         say("plans and files")
         facts = later_starts(subject, path, settings, cache, results)
     if "selkie" in settings.engines and subject.group != "matmul":
         facts["plan"] = saved_by_planning(path)
-    return results, facts | {"cases": list(cases)}
+    return results, facts | {"cases": list(cases), "judged": judged, "paths": taken}
 
 
 def last_of(cases):

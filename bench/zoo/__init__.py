@@ -7,14 +7,14 @@ from pathlib import Path
 @cache
 def models():
     """All models by id. Their modules need torch, which takes seconds to load, so that they are imported only here."""
-    from . import caption, exits, gated, packaged, recurrent, sequence, vision
+    from . import branching, packaged, recurrent, sequence, vision
 
     def order(model):
         """a1 < a2 < a10 < b1 …"""
         head = model.id.split("_")[0]
         return head[0], int(head[1:]) if head[1:].isdigit() else 0, model.id
 
-    groups = (vision, sequence, gated, exits, caption, recurrent, packaged)
+    groups = (vision, sequence, branching, recurrent, packaged)
     return {m.id: m for m in sorted((m for group in groups for m in group.MODELS), key=order)}
 
 

@@ -41,8 +41,9 @@ class Builder:
         self.weights.append(numpy_helper.from_array(np.asarray(value, dtype=kind), name))
         return name
 
-    def weight(self, *shape):
-        scale = 1 / np.sqrt(shape[0])
+    def weight(self, *shape, inner=None):
+        """Random weights of a product over `inner` elements, as many as there are rows unless given."""
+        scale = 1 / np.sqrt(inner or shape[0])
         return self.const(self.random.standard_normal(shape) * scale, np.float32)
 
     def linear(self, x, rows, columns):

@@ -3,7 +3,6 @@
 import torch
 from torch import nn
 
-from .export import Model, image_net
 from .gated import Bottleneck, Residual, shortcut, stem
 
 
@@ -81,13 +80,3 @@ def resnext(first=64, widths=(256, 512, 1024), depths=(3, 4, 6), groups=32, pool
 
 def resnet101(first=64, widths=(256, 512, 1024, 2048), depths=(3, 4, 23, 3), pool=4, words=11569, **sizes):
     return Caption(encoder(Bottleneck, first, widths, depths, pool), widths[-1], words=words, **sizes)
-
-
-def captioner(make):
-    return image_net(make, ((64, 64), (96, 128)), ("trace",))
-
-
-MODELS = [
-    Model("b7", "caption_resnext", captioner(lambda: resnext(8, (8, 16), (1, 1), 2, 2, width=8, words=20))),
-    Model("b8", "caption_resnet101", captioner(lambda: resnet101(8, (8, 16, 32), (1, 1, 1), 2, 20, width=8))),
-]

@@ -1,4 +1,5 @@
-"""Models of full size whose path depends on the input, for `compare.py --section flow` and `paths`.
+"""Models of full size whose path depends on the input, and what else group C has at full size but BERT and GPT-2: for the
+suite, and for `compare.py --section flow` and `paths`.
 
 `write` leaves beside the ONNX file the inputs of the cases that are timed (`cases`), found by calibration, and for nets
 written in torch the module itself, `<id>.pt`: it runs eagerly, with Python's control flow, and shows the path of an input."""
@@ -18,10 +19,11 @@ from .gated import Basic, BlockDrop, ConvGate, DgNet, DualGated, GatedNet, Poole
 from .nets import MobileNetV2
 from .packaged import RATE, VAD, packaged, zeros
 from .recurrent import (
-    balanced_tree, lstm_loop, lstm_scan, mamba, node_inputs, tree, tree_lstm_scatter, tree_lstm_sequence,
+    balanced_tree, dag_rnn, lstm_loop, lstm_scan, mamba, mv_rnn, node_inputs, recursive, tree, tree_fc, tree_gru,
+    tree_lstm_scatter, tree_lstm_sequence, tree_rnn,
 )  # fmt: skip
 from .sequence import Berxit, Gpt2, Greedy, HoiPairs, Moe
-from .vision import HW, NmsDetector
+from .vision import HW, DynConv, NmsDetector, images
 
 CALIBRATION = 256
 
@@ -212,7 +214,7 @@ def favoured(words, by, count=40):
     return bias
 
 
-def captions(make, side=256):
+def captions(make, sides=(256,), side=256):
     def write(path):
         net, examples = made(make, middle_image(side)), drawn(pictures((side,)), 64)
         with torch.inference_mode():
@@ -228,7 +230,7 @@ def captions(make, side=256):
         net.end = livelier_end(texts, net.most)
         lengths = first_ends(texts, net.most)[net.end]
         cases = {f"{n} steps": Case(examples[lengths.index(n)]) for n in sorted(set(lengths))}
-        save(path, net, cases, {}, ("trace",))
+        save(path, net, cases, image_axes(sides), ("trace",))
 
     return write
 
@@ -369,6 +371,60 @@ def any_tree(random):
     return node_inputs(tree(int(random.integers(3, 61)), int(random.integers(1 << 30))), 300, int(random.integers(1 << 30)))
 
 
+HIDDEN = 256  # of c4
+
+
+def leaves(pairs, width=HIDDEN, seed=1):
+    """States of the leaves; the matrices of `mv_rnn`, which follow a vector, keep the lengths of vectors."""
+    x = normal(len(pairs) + 1, width, seed=seed)
+    x[:, HIDDEN:] *= HIDDEN**-0.5
+    return {"x": x, "children": pairs}
+
+
+def parses(width=HIDDEN):
+    shapes = {"16 leaves, balanced": balanced_tree(16), "64 leaves, balanced": balanced_tree(64), "59 leaves, parsed": tree(59, 0)}
+    return {name: leaves(pairs, width) for name, pairs in shapes.items()}
+
+
+def any_parse(width=HIDDEN):
+    return lambda random: leaves(tree(int(random.integers(3, 61)), int(random.integers(1 << 30))), width, int(random.integers(1 << 30)))
+
+
+def recursion(id, name, cell, state=HIDDEN):
+    """A model of c4 over trees."""
+    return DynamicModel(id, name, built(recursive(cell, HIDDEN, state), lambda: parses(state)), any_parse(state))
+
+
+def dag(before, seed=1):
+    """Nodes with the numbers of those before each."""
+    edges = np.zeros((len(before), len(before)), np.float32)
+    for node, numbers in enumerate(before):
+        edges[node, numbers] = 1
+    return {"x": normal(len(before), HIDDEN, seed=seed), "edges": edges}
+
+
+def grid(side):
+    """Nodes in rows: each follows the one above and the one to its left."""
+    places = [(row, column) for row in range(side) for column in range(side)]
+    return dag([[side * r + c for r, c in ((row - 1, column), (row, column - 1)) if min(r, c) >= 0] for row, column in places])
+
+
+def dags():
+    return {f"{side} × {side} nodes": grid(side) for side in (4, 10, 16)}
+
+
+def any_dag(random):
+    """Each node follows up to three of those before it."""
+    count = int(random.integers(3, 121))
+    before = [random.choice(node, min(node, int(random.integers(0, 4))), replace=False) for node in range(1, count)]
+    return dag([[], *before], int(random.integers(1 << 30)))
+
+
+def dyn_conv(path):
+    cases = {f"H = W = {side}": Case(images((side, side))[0]) for side in (96, 160, 224, 320)}
+    save(path, made(DynConv, middle_image(128)), cases, HW, script=False)
+
+
 def any_text(random):
     return {"ids": random.integers(0, 1000, (1, int(random.integers(16, 257))))}
 
@@ -387,7 +443,6 @@ def any_voice(random):
     return {"input": sound, "state": random.standard_normal((2, batch, 128), dtype=np.float32), "sr": rate}
 
 
-LSTM = {"width": 300, "hidden": 512}
 CIFAR = {"block": Basic, "widths": (16, 32, 64), "classes": 10, "small": True}
 IMAGE, THUMB, ANY = (256,), (32,), tuple(range(96, 225, 32))
 
@@ -410,17 +465,23 @@ MODELS = [
         "b9", "blockdrop110", gated(lambda: BlockDrop(depths=(18, 18, 18), shrink=None, **CIFAR)), pictures(THUMB)
     ),
     DynamicModel("c1_op", "LSTM operator", built(lstm, lengths), any_series),
-    DynamicModel("c1_loop", "LSTM as Loop", built(lambda p: lstm_loop(p, layers=1, **LSTM), lengths), any_series),
-    DynamicModel("c1_scan", "LSTM as Scan", built(lambda p: lstm_scan(p, layers=1, **LSTM), lengths), any_series),
-    DynamicModel("c1_loop2", "2 LSTMs as Loop", built(lambda p: lstm_loop(p, layers=2, **LSTM), lengths), any_series),
-    DynamicModel("c1_scan2", "2 LSTMs as Scan", built(lambda p: lstm_scan(p, layers=2, **LSTM), lengths), any_series),
+    DynamicModel("c1_op2", "2 LSTM operators", built(lambda p: lstm(p, layers=2), lengths), any_series),
+    DynamicModel("c1_loop", "LSTM as Loop", built(lstm_loop, lengths), any_series),
+    DynamicModel("c1_scan", "LSTM as Scan", built(lstm_scan, lengths), any_series),
+    DynamicModel("c1_loop2", "2 LSTMs as Loop", built(lambda p: lstm_loop(p, layers=2), lengths), any_series),
+    DynamicModel("c1_scan2", "2 LSTMs as Scan", built(lambda p: lstm_scan(p, layers=2), lengths), any_series),
     DynamicModel("c2_scatter", "Tree-LSTM, Scatter", built(tree_lstm_scatter, trees), any_tree),
     DynamicModel("c2_sequence", "Tree-LSTM, sequences", built(tree_lstm_sequence, trees), any_tree),
+    recursion("c4_rnn", "tree_rnn", tree_rnn),
+    recursion("c4_fc", "tree_fc", tree_fc),
+    recursion("c4_gru", "tree_gru", tree_gru),
+    recursion("c4_mv", "mv_rnn", mv_rnn, HIDDEN + HIDDEN**2),
+    DynamicModel("c4_dag", "dag_rnn", built(dag_rnn, dags), any_dag),
     DynamicModel("c5_greedy", "GPT-2 greedy", gpt2_greedy, greedy_input),
     DynamicModel(
         "c6", "mamba",
         built(
-            lambda path: mamba(path, layers=4, width=256, words=1000, state=16, rank=16),
+            mamba,
             lambda: {f"T {n}": {"ids": integers(1000, 1, n)} for n in (64, 512)},
         ),
         any_text,
@@ -429,6 +490,7 @@ MODELS = [
     DynamicModel("c8", "nms_detector", nms_detector, pictures(ANY)),
     DynamicModel("c9", "moe", moe, any_tokens),
     DynamicModel("c10", "hoi_pairs", hoi_pairs, boxes),
+    DynamicModel("c11", "dyn_conv", dyn_conv, pictures(ANY)),
     DynamicModel(
         "d1_v5", "Silero VAD v5",
         built(

@@ -5,7 +5,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from .decisions import Below
-from .export import Model, image_net
 from .gated import Basic, Residual, shortcut
 
 
@@ -228,18 +227,3 @@ class RaNet(nn.Module):
 
     def forward(self, image):
         return self.chain(image, image)
-
-
-MODELS = [
-    Model("a9", "ranet", image_net(lambda: RaNet((4, 8, 8), 1, 10))),
-    Model("b1", "sdn_mobilenet", image_net(lambda: sdn_mobilenet(2, 10), ((64, 64), (128, 192)))),
-    Model("b2", "sdn_vgg16bn", image_net(lambda: sdn_vgg16bn(2, 64, 10), ((64, 64),))),
-    Model(
-        "b3",
-        "sdn_resnet56",
-        image_net(lambda: sdn_resnet56((4, 8, 16), (3, 3, 3), 10, (0, 2, 4, 6)), ((64, 64), (96, 128))),
-    ),
-    Model(
-        "b4", "sdn_wrn32_4", image_net(lambda: sdn_wrn32_4((4, 8, 16), (2, 2, 2), 10, (1, 3)), ((64, 64), (96, 128)))
-    ),
-]

@@ -102,14 +102,3 @@ def calibrated(module, *example):
     for hook in hooks:
         hook.remove()
     return module
-
-
-def image_net(make, sides=((64, 64), (96, 80)), outputs=("out",), script=True):
-    """A writer for a net over one image, whose size is dynamic unless there is only one example size."""
-
-    def write(path):
-        examples = [{"image": normal(1, 3, h, w, seed=i)} for i, (h, w) in enumerate(sides)]
-        axes = {"image": {2: "H", 3: "W"}} if len(sides) > 1 else {}
-        export(path, lambda: calibrated(make(), torch.randn(1, 3, *sides[0])), examples, axes, outputs, script)
-
-    return write

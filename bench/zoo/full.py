@@ -153,14 +153,16 @@ def series(length):
     return {"x": normal(length, 1, 300)}
 
 
-def lstm(path, width=300, hidden=512):
-    """The operator alone, without initial states, which MNN gets wrong."""
+def lstm(path, width=300, hidden=512, layers=1):
+    """The operator alone, without initial states, which MNN gets wrong; the states are those of the last layer."""
     b = Builder()
     x = b.input("x", FLOAT, ["T", 1, width])
-    shapes = (1, 4 * hidden, width), (1, 4 * hidden, hidden), (1, 8 * hidden)
-    weights = [b.const(b.random.standard_normal(shape) * hidden**-0.5, np.float32) for shape in shapes]
-    y, h, c = b.op("LSTM", x, *weights, results=3, hidden_size=hidden)
-    b.write(path, [(b.op("Squeeze", y, b.const([1])), FLOAT, 3), (h, FLOAT, 3), (c, FLOAT, 3)], [series(5)])
+    for layer in range(layers):
+        shapes = (1, 4 * hidden, hidden if layer else width), (1, 4 * hidden, hidden), (1, 8 * hidden)
+        weights = [b.const(b.random.standard_normal(shape) * hidden**-0.5, np.float32) for shape in shapes]
+        y, h, c = b.op("LSTM", x, *weights, results=3, hidden_size=hidden)
+        x = b.op("Squeeze", y, b.const([1]))
+    b.write(path, [(x, FLOAT, 3), (h, FLOAT, 3), (c, FLOAT, 3)], [series(5)])
 
 
 def matmul(inner, columns):

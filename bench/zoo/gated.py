@@ -5,7 +5,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from .decisions import Above, Kept
-from .export import Model, image_net
 
 
 class Basic(nn.Module):
@@ -281,17 +280,3 @@ class DgNet(nn.Module):
 
     def forward(self, image):
         return self.head(self.layers(image).mean(dim=(2, 3)))
-
-
-SMALL = {"widths": (8, 16), "depths": (2, 2), "classes": 10}
-CIFAR = {"block": Basic, "widths": (8, 16, 32), "depths": (2, 2, 2), "classes": 10, "small": True}
-
-MODELS = [
-    Model("a6", "skipnet", image_net(lambda: GatedNet(ConvGate, **SMALL))),
-    Model("a7", "dgnet", image_net(lambda: DgNet((8, 16), (2, 1), 10), script=False)),
-    Model("a8", "convnet_aig", image_net(lambda: GatedNet(PooledGate, **SMALL))),
-    Model("a10", "blockdrop", image_net(lambda: BlockDrop(**SMALL, shrink=32))),
-    Model("b5", "skipnet38_rnn", image_net(lambda: RecurrentNet((4, 8, 16), (2, 2, 2)))),
-    Model("b6", "skipnet38_ff", image_net(lambda: GatedNet(ConvGate, **CIFAR))),
-    Model("b9", "blockdrop110", image_net(lambda: BlockDrop(**CIFAR, shrink=32))),
-]

@@ -1,4 +1,4 @@
-"""Recurrences over time and trees: c1, c2, c4, c6. Defaults are the full sizes."""
+"""Recurrences over time and trees: c1, c2, c4, c6. Defaults are the full sizes; `MODELS` are small ones."""
 
 import numpy as np
 from torch import nn
@@ -17,10 +17,13 @@ class Lstm(nn.Module):
         return y, h, c
 
 
-def lstm_op(layers):
+def series_examples(width):
+    return [{"x": normal(5, 1, width)}, {"x": normal(9, 3, width)}]
+
+
+def lstm_op(layers, width=300, hidden=512):
     def write(path):
-        examples = [{"x": normal(5, 1, 6)}, {"x": normal(9, 3, 6)}]
-        export(path, lambda: Lstm(6, 8, layers), examples, {"x": {0: "T", 1: "B"}}, ("y", "h", "c"))
+        export(path, lambda: Lstm(width, hidden, layers), series_examples(width), {"x": {0: "T", 1: "B"}}, ("y", "h", "c"))
 
     return write
 
@@ -44,7 +47,7 @@ def zero_states(b, x, axis, hidden):
     return b.op("ConstantOfShape", shape)
 
 
-def lstm_loop(path, width=6, hidden=8, layers=2):
+def lstm_loop(path, width=300, hidden=512, layers=1):
     b = Builder()
     y = b.input("x", FLOAT, ["T", "B", width])
     trips = b.op("Squeeze", dim(b, y, 0))
@@ -56,11 +59,10 @@ def lstm_loop(path, width=6, hidden=8, layers=2):
         h2, c2 = lstm_cell(body, body.op("Gather", y, step), h, c, width if layer == 0 else hidden, hidden)
         outputs = [(body.op("Identity", go), BOOL), (h2, FLOAT), (c2, FLOAT), (body.op("Identity", h2), FLOAT)]
         h, c, y = b.op("Loop", trips, b.const(True, np.bool_), zero, zero, results=3, body=body.graph("body", outputs))
-    examples = [{"x": normal(5, 1, width)}, {"x": normal(9, 3, width)}]
-    b.write(path, [(y, FLOAT, 3), (h, FLOAT, 2), (c, FLOAT, 2)], examples)
+    b.write(path, [(y, FLOAT, 3), (h, FLOAT, 2), (c, FLOAT, 2)], series_examples(width))
 
 
-def lstm_scan(path, width=6, hidden=8, layers=2):
+def lstm_scan(path, width=300, hidden=512, layers=1):
     b = Builder()
     y = b.input("x", FLOAT, ["T", "B", width])
     for layer in range(layers):
@@ -70,8 +72,7 @@ def lstm_scan(path, width=6, hidden=8, layers=2):
         h2, c2 = lstm_cell(body, x, h, c, width if layer == 0 else hidden, hidden)
         outputs = [(h2, FLOAT), (c2, FLOAT), (body.op("Identity", h2), FLOAT)]
         h, c, y = b.op("Scan", zero, zero, y, results=3, num_scan_inputs=1, body=body.graph("body", outputs))
-    examples = [{"x": normal(5, 1, width)}, {"x": normal(9, 3, width)}]
-    b.write(path, [(y, FLOAT, 3), (h, FLOAT, 2), (c, FLOAT, 2)], examples)
+    b.write(path, [(y, FLOAT, 3), (h, FLOAT, 2), (c, FLOAT, 2)], series_examples(width))
 
 
 def silu(b, x):
@@ -112,7 +113,7 @@ def mamba_block(b, x, i, width, inner, state, rank, kernel):
     return b.op("Add", x, b.op("MatMul", y, b.weight(inner, width)))
 
 
-def mamba(path, layers=2, width=8, words=30, state=4, rank=2):
+def mamba(path, layers=4, width=256, words=1000, state=16, rank=16):
     b = Builder()
     x = b.op("Gather", b.weight(words, width), b.input("ids", INT64, ["B", "T"]))
     for i in range(layers):
@@ -140,7 +141,7 @@ def tree_inputs(b, width):
     return x, children, b.op("Squeeze", dim(b, children, 0))
 
 
-def tree_lstm(path, width=6, hidden=4):
+def tree_lstm(path, width=300, hidden=150):
     """Child-sum Tree-LSTM; the states of nodes so far are two sequences, grown by one per trip."""
     b = Builder()
     x, children, trips = tree_inputs(b, width)
@@ -265,25 +266,29 @@ def mv_rnn(b, x, y, hidden):
     m1, m2 = (b.op("Reshape", m, square) for m in matrices)
     v1, v2 = (b.op("Reshape", v, column) for v in vectors)
     crossed = b.op("Concat", b.op("MatMul", m2, v1), b.op("MatMul", m1, v2), axis=0)
-    vector = b.op("Tanh", b.op("MatMul", b.weight(hidden, 2 * hidden), crossed))
-    matrix = b.op("MatMul", b.weight(hidden, 2 * hidden), b.op("Concat", m1, m2, axis=0))
+    left, right = (b.weight(hidden, 2 * hidden, inner=2 * hidden) for _ in range(2))
+    vector = b.op("Tanh", b.op("MatMul", left, crossed))
+    matrix = b.op("MatMul", right, b.op("Concat", m1, m2, axis=0))
     flat = b.const([-1])
     return b.op("Concat", b.op("Reshape", vector, flat), b.op("Reshape", matrix, flat), axis=0)
 
 
-def recursive(cell, width, hidden):
-    """A writer for a tree model whose states are rows of one tensor that grows by a row per trip."""
+def recursive(cell, hidden=256, state=None, width=None):
+    """A writer for a tree model whose states are rows of one tensor that grows by a row per trip. A row has `state` elements,
+    as many as are hidden unless given; leaves have `width`, which are their states unless it differs."""
+    state = state or hidden
+    width = width or state
 
     def write(path):
         b = Builder()
         x, children, trips = tree_inputs(b, width)
-        leaves = x if width == hidden else b.linear(x, width, hidden)
+        leaves = x if width == state else b.linear(x, width, state)
         body = b.nest()
         step, go = body.input("step", INT64, []), body.input("go", BOOL, [])
         rows = body.input("rows", FLOAT)
         pair = body.op("Gather", rows, body.op("Gather", children, step))
         first, second = (body.op("Gather", pair, b.const(i)) for i in (0, 1))
-        new = body.op("Unsqueeze", cell(body, first, second), b.const([0]))
+        new = body.op("Unsqueeze", cell(body, first, second, hidden), b.const([0]))
         outputs = [(body.op("Identity", go), BOOL), (body.op("Concat", rows, new, axis=0), FLOAT)]
         rows = b.op("Loop", trips, b.const(True, np.bool_), leaves, body=body.graph("body", outputs))
         b.write(path, [(b.op("Gather", rows, b.const(-1)), FLOAT, 1)], tree_examples(width))
@@ -291,7 +296,7 @@ def recursive(cell, width, hidden):
     return write
 
 
-def dag_rnn(path, hidden=4):
+def dag_rnn(path, hidden=256):
     """Nodes of a DAG in topological order; a node sums the states of its predecessors, a row of the mask `edges`."""
     b = Builder()
     x, edges = b.input("x", FLOAT, ["V", hidden]), b.input("edges", FLOAT, ["V", "V"])
@@ -310,16 +315,17 @@ def dag_rnn(path, hidden=4):
     b.write(path, [(states, FLOAT, 2)], examples)
 
 
+SMALL = {"width": 6, "hidden": 8}
 MODELS = [
-    Model("c1_op1", "lstm1", lstm_op(1)),
-    Model("c1_op2", "lstm2", lstm_op(2)),
-    Model("c1_loop", "lstm2 as Loop", lstm_loop),
-    Model("c1_scan", "lstm2 as Scan", lstm_scan),
-    Model("c2", "tree_lstm", tree_lstm),
-    Model("c4_rnn", "tree_rnn", recursive(lambda b, x, y: tree_rnn(b, x, y, 4), 6, 4)),
-    Model("c4_fc", "tree_fc", recursive(lambda b, x, y: tree_fc(b, x, y, 4), 6, 4)),
-    Model("c4_gru", "tree_gru", recursive(lambda b, x, y: tree_gru(b, x, y, 4), 6, 4)),
-    Model("c4_mv", "mv_rnn", recursive(lambda b, x, y: mv_rnn(b, x, y, 3), 12, 12)),
-    Model("c4_dag", "dag_rnn", dag_rnn),
-    Model("c6", "mamba", mamba),
+    Model("c1_op1", "lstm1", lstm_op(1, **SMALL)),
+    Model("c1_op2", "lstm2", lstm_op(2, **SMALL)),
+    Model("c1_loop", "lstm2 as Loop", lambda path: lstm_loop(path, **SMALL, layers=2)),
+    Model("c1_scan", "lstm2 as Scan", lambda path: lstm_scan(path, **SMALL, layers=2)),
+    Model("c2", "tree_lstm", lambda path: tree_lstm(path, 6, 4)),
+    Model("c4_rnn", "tree_rnn", recursive(tree_rnn, 4, width=6)),
+    Model("c4_fc", "tree_fc", recursive(tree_fc, 4, width=6)),
+    Model("c4_gru", "tree_gru", recursive(tree_gru, 4, width=6)),
+    Model("c4_mv", "mv_rnn", recursive(mv_rnn, 3, 12)),
+    Model("c4_dag", "dag_rnn", lambda path: dag_rnn(path, 4)),
+    Model("c6", "mamba", lambda path: mamba(path, layers=2, width=8, words=30, state=4, rank=2)),
 ]

@@ -311,9 +311,9 @@ class HoiPairs(nn.Module):
         return torch.stack([left, right], dim=1), self.head(torch.cat([rows[left], rows[right]], dim=1))
 
 
-def text(batch, length, words=100):
-    mask = (normal(batch, length) > -1).astype("int64")
-    return {"ids": integers(words, batch, length, low=2), "mask": mask}
+def text(batch, length, words=100, seed=1):
+    mask = (normal(batch, length, seed=seed) > -1).astype("int64")
+    return {"ids": integers(words, batch, length, low=2, seed=seed), "mask": mask}
 
 
 BS = {"ids": {0: "B", 1: "S"}, "mask": {0: "B", 1: "S"}}
@@ -330,11 +330,6 @@ def codebert(path):
 
 def bert_base(path):
     export(path, lambda: Bert(100, 16, 2, 2), [text(1, 8), text(3, 21)], BS, ("states", "pooled"))
-
-
-def berxit(path):
-    axes = {"ids": {1: "S"}, "mask": {1: "S"}}
-    export(path, lambda: Berxit(100, 16, 2, 3), [text(1, 8), text(1, 21)], axes, script=True)
 
 
 def step(batch, past, new):
@@ -387,7 +382,6 @@ MODELS = [
     Model("c3", "bert_base", bert_base),
     Model("c5", "gpt2_decode", gpt2_decode),
     Model("c5_greedy", "gpt2_greedy", gpt2_greedy),
-    Model("c7", "berxit", berxit),
     Model("c9", "moe", moe),
     Model("c10", "hoi_pairs", hoi_pairs),
 ]

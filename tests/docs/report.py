@@ -3,6 +3,7 @@
 import sys
 import xml.etree.ElementTree as xml
 
+from suite.messages import shortened
 from suite.page import text_of
 
 
@@ -27,6 +28,13 @@ DATA = {
         {
             "id": "b1", "group": "b", "title": "b1 second", "message": None, "cases": NAMES, "onnx_bytes": 1 << 20,
             "selkie_bytes": 2 << 20, "plan": {"none": 100, "fusion": 60, "reuse": 40, "order": 40, "offsets": 30, "bound": 30},
+            "paths": {
+                "inputs": 8, "different": 2, "error": 1e-6, "paths": 5, "decisions": "3 of 5", "torch_different": None, "message": None,
+            },
+            "judged": {"message": None, "moved": 0.01, "bar": 0.02, "engines": {
+                "selkie": {"judged": "parts", "error": 1e-7, "inside": 0.0, "message": None, "whole": 0.01},
+                "ort": {"judged": "whole", "error": None, "inside": None, "message": "has no parts", "whole": 0.0},
+            }},
         },
     ],
     "results": [
@@ -45,6 +53,9 @@ EXPECTED = {
     "a model that is missing": "a1 first: could not be made",
     "a failure with its message": "**TVM**, b1: `no such <operator>`",
     "a wrong peer": "| MNN | 1 | 0 | 1 |",
+    "paths and other final answers": "| b1 second | 8 | 5 | 3 of 5 | 2 of 8 (25 %) | 1e-06 | · |",
+    "a model judged by its parts": "| Selkie | parts and whole | 1e-07 | 0e+00 | 1e-02 |",
+    "an engine that does not take the parts": "| ONNX Runtime | whole only | † | † | 0e+00 |",
 }
 
 
@@ -57,6 +68,8 @@ def main():
 
     text = text_of(DATA, keep)
     missing = [f"report: {what} is not there: {line}" for what, line in EXPECTED.items() if line not in text]
+    if shortened("no: [04:18:31] :220: Op") != shortened("no: [23:59:01] :220: Op"):
+        missing.append("report: messages differ by the time of day")
     if set(pictures) != {"latency_b", "memory", "planning"}:
         missing.append(f"report: pictures are {sorted(pictures)}")
     print("\n".join(missing) or "report: tables and pictures are as they should be")

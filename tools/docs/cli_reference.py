@@ -22,5 +22,5 @@ def page(selkie):
         f"## selkie\n\n```text\n{top}\n```",
     ]
     for name in commands(top):
-        parts.append(f"## selkie {name}\n\n```text\n{help_of(selkie, name).split('Examples:')[0].rstrip()}\n```")
+        parts.append(f"## selkie {name}\n\n```text\n{help_of(selkie, name)}\n```")
     return "\n\n".join(parts) + "\n"

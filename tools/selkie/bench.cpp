@@ -234,7 +234,11 @@ void add_bench(CLI::App& app, Action& action) {
                       "Write what each kernel took to this file (Chrome trace events), and a table to standard error");
   command->add_flag("--json", options->json, "Machine-readable output");
   command->add_flag("--worker", options->worker, "Take commands from standard input instead (see below)");
-  command->footer(worker_help);
+  command->footer(std::string("Examples:\n"
+                              "  selkie bench model.onnx --input x=random:1x3x224x224 --threads 1\n"
+                              "  selkie bench model.onnx --input ids=random:1xS --sweep S=8..384:7\n"
+                              "  selkie bench model.onnx --input ids=random:1x128 --profile trace.json\n\n") +
+                  worker_help);
   command->callback([=, &action] {
     action = [=] {
       return options->worker ? bench_worker(options->model, options->dims, options->seed, options->threads,

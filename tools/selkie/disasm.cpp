@@ -33,6 +33,10 @@ void add_disasm(CLI::App& app, Action& action) {
   command->add_option("MODEL", *model, "An ONNX model, text IR (.sk), or a compiled model")->required();
   command->add_flag("--kernels", *kernels, "Print the kernels, too, in the kernel IR");
   add_program_options(*command, *options);
+  command->footer(
+      "Examples:\n"
+      "  selkie disasm model.onnx\n"
+      "  selkie disasm model.selkie --kernels");
   command->callback([=, &action] { action = [=] { return disasm(*model, *kernels, *options); }; });
 }
 

@@ -125,6 +125,10 @@ void add_check(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("check", "Import and verify a model, and say what is in it");
   command->add_option("MODEL", *path, "An ONNX model, or text IR (.sk)")->required();
   command->add_flag("--json", *json, "Machine-readable output");
+  command->footer(
+      "Examples:\n"
+      "  selkie check model.onnx\n"
+      "  selkie check model.selkie");
   command->callback([=, &action] {
     action = [=] { return program::is_artifact(*path) ? check_compiled(*path) : check(*path, *json); };
   });
@@ -136,6 +140,10 @@ void add_opt(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("opt", "Run passes over a model and print its text IR");
   command->add_option("MODEL", *path, "An ONNX model, or text IR (.sk)")->required();
   command->add_option("-p,--pass", *names, "A pass to run; may be given several times, in order");
+  command->footer(
+      "Examples:\n"
+      "  selkie opt model.onnx --pass fold_constants --pass dead_code\n"
+      "  selkie opt model.onnx >model.sk");
   command->callback([=, &action] { action = [=] { return opt(*path, *names); }; });
 }
 
@@ -147,11 +155,18 @@ void add_ops(CLI::App& app, Action& action) {
   command->add_option("NAME", *name, "Selkie's or ONNX's name of an operator");
   command->add_flag("--markdown", *markdown, "Print docs/ops.md");
   command->add_flag("--json", *json, "All records, machine-readable");
+  command->footer(
+      "Examples:\n"
+      "  selkie ops\n"
+      "  selkie ops Reshape");
   command->callback([=, &action] { action = [=] { return list_ops(*name, *markdown, *json); }; });
 }
 
 void add_passes(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("passes", "List the passes");
+  command->footer(
+      "Examples:\n"
+      "  selkie passes");
   command->callback([&action] {
     action = [] {
       for (const passes::Pass& pass : passes::all_passes()) fmt::print("{:20} {}\n", pass.name, pass.contract);

@@ -17,15 +17,6 @@ int run(int argc, char** argv) {
   CLI::App app("Selkie: a compiler and runtime for dynamic neural networks", "selkie");
   app.set_version_flag("--version", "selkie " SELKIE_VERSION);
   app.require_subcommand(1);
-  app.footer(
-      "Examples:\n"
-      "  selkie run model.onnx --input x=random:1x3x224x224\n"
-      "  selkie compile model.onnx -o model.selkie\n"
-      "  selkie check model.onnx\n"
-      "  selkie explain model.onnx --html model.html\n"
-      "  selkie plan model.onnx --dims N=1,S=128 --svg arena.svg\n"
-      "  selkie opt model.onnx --pass fold_constants --pass dead_code\n"
-      "  selkie verify path/to/onnx/backend/test/data/node --jobs 2");
   Action action;
   add_run(app, action);
   add_verify(app, action);
@@ -38,6 +29,18 @@ int run(int argc, char** argv) {
   add_opt(app, action);
   add_ops(app, action);
   add_passes(app, action);
+  // Last, since commands would take it over for their own help.
+  app.footer(
+      "Examples:\n"
+      "  selkie run model.onnx --input x=random:1x3x224x224\n"
+      "  selkie compile model.onnx -o model.selkie\n"
+      "  selkie check model.onnx\n"
+      "  selkie explain model.onnx --html model.html\n"
+      "  selkie plan model.onnx --dims N=1,S=128 --svg arena.svg\n"
+      "  selkie opt model.onnx --pass fold_constants --pass dead_code\n"
+      "  selkie verify path/to/onnx/backend/test/data/node --jobs 2\n"
+      "\n"
+      "'selkie COMMAND --help' has those of a command.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

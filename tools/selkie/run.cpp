@@ -228,6 +228,12 @@ void add_run(CLI::App& app, Action& action) {
   command->add_flag("--facts", options->facts, "Hold what 'selkie explain' claims against the run; with --target ref");
   add_compile_options(*command, options->compile);
   command->add_flag("--json", options->json, "Machine-readable output");
+  command->footer(
+      "Examples:\n"
+      "  selkie run model.onnx --input x=random:1x3x224x224\n"
+      "  selkie run model.onnx --input ids=ids.npy --input mask=ones:1x12 --output results\n"
+      "  selkie run model.selkie --input x=random:1x3x224x224 --threads 1 --json\n"
+      "  selkie run model.onnx --input x=random:1x3x224x224 --target ref --path");
   command->callback([=, &action] { action = [=] { return run(*options); }; });
 }
 

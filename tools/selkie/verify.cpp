@@ -210,6 +210,10 @@ void add_verify(CLI::App& app, Action& action) {
   command->add_option("--memory-limit", options->memory_limit,
                       "Bytes that the tensors of one case may hold, with --target ref");
   command->add_flag("--json", options->json, "Machine-readable output");
+  command->footer(
+      "Examples:\n"
+      "  selkie verify path/to/onnx/backend/test/data/node --jobs 2\n"
+      "  selkie verify tests/models/c2 --target ref --rtol 1e-5");
   command->callback([=, &action] { action = [=] { return verify(*options); }; });
 }
 
