@@ -4,12 +4,13 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import zoo
 
-from .cuts import Cut, nudged, quantises
+from .cuts import NUDGES, Cut, nudged, quantises
 from .draws import Draws
 from .engines import ROOT, SELKIE, Engine, Failed
 from .report import progress
@@ -145,9 +146,9 @@ def compare_quantised(table, id, name, path, settings):
         view = Cut(path, Path(folder))
         (parts,), refused = compare_model(id, path, view, [Subject()], table.count, settings)
     table.add(id, f"{name}, parts", parts, refused, MOST_ERROR, view.inside)
-    subjects = [Subject(), Subject("ort", change=nudged)]
-    (whole, moved), refused = compare_model(id, path, Whole(path), subjects, table.count, settings)
-    own = moved.worst()[0] or 0.0
+    subjects = [Subject(), *(Subject("ort", change=partial(nudged, seed=seed)) for seed in range(NUDGES))]
+    (whole, *moved), refused = compare_model(id, path, Whole(path), subjects, table.count, settings)
+    own = max(outcome.worst()[0] or 0.0 for outcome in moved)
     table.add(id, f"{name}, whole", whole, refused, max(MOST_ERROR, MOST_OF_NUDGED * own))
     table.report.note(f"{id} {name}: the whole may move by {MOST_OF_NUDGED} times what onnxruntime's answer does, {own:.1e}")
 

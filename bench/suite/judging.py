@@ -7,18 +7,13 @@ rounding errors. Where an engine does not take the parts as a model, the second 
 import tempfile
 from pathlib import Path
 
-import numpy as np
-
 import onnx
 from comparison.cases import TOLERANCE
 from comparison.correct import MOST_OF_NUDGED, Outcome, answers
-from comparison.cuts import Cut, quantises
+from comparison.cuts import NUDGES, Cut, nudged, quantises
 from comparison.engines import Engine, Failed, error_of
 
 from .messages import shortened
-
-MOVED_BY = 1e-6  # of the largest element: rounding errors of some layers
-MOVES = 8  # of each case, since a step is not crossed each time
 
 
 def declare_ranks(path, values):
@@ -29,18 +24,6 @@ def declare_ranks(path, values):
         if value.name in values and not kind.HasField("shape"):
             kind.shape.dim.extend(onnx.TensorShapeProto.Dimension() for _ in range(values[value.name].ndim))
     onnx.save(model, path)
-
-
-def moved(inputs, seed):
-    random = np.random.default_rng(seed)
-
-    def move(value):
-        if value.dtype.kind != "f" or not value.size:
-            return value
-        noise = MOVED_BY * np.abs(value).max() * random.standard_normal(value.shape)
-        return (value + noise).astype(value.dtype)
-
-    return {name: move(value) for name, value in inputs.items()}
 
 
 def asked(name, path, limit, function):
@@ -70,7 +53,7 @@ class Judge:
         worst = 0.0
         for inputs in self.cases.values():
             right = answers(engine, inputs)
-            worst = max(worst, *(error_of(answers(engine, moved(inputs, seed)), right) for seed in range(MOVES)))
+            worst = max(worst, *(error_of(answers(engine, nudged(inputs, seed)), right) for seed in range(NUDGES)))
         return worst
 
     def compared(self, engine):

@@ -35,8 +35,8 @@ void add_disasm(CLI::App& app, Action& action) {
   add_program_options(*command, *options);
   command->footer(
       "Examples:\n"
-      "  selkie disasm model.onnx\n"
-      "  selkie disasm model.selkie --kernels");
+      "  selkie disasm model.selkie\n"
+      "  selkie disasm model.onnx --kernels");
   command->callback([=, &action] { action = [=] { return disasm(*model, *kernels, *options); }; });
 }
 
