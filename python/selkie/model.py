@@ -87,7 +87,8 @@ class Model(_core.Model):
     def __init__(self, model: Any, *, dims: Any = None, threads: int | None = None, exact: bool = False,
                  without: Iterable[str] = (), cache_dir: str | os.PathLike[str] | None = None,
                  cache_bytes: int = 256 << 20, seed: int = 0, memory_limit: int = 0, time_limit: float = 0,
-                 trip_limit: int = 0, item_limit: int = 0, contexts: int | None = None, keep_source: bool = True) -> None:
+                 trip_limit: int = 0, item_limit: int = 0, contexts: int | None = None, keep_source: bool = True,
+                 folder: str | os.PathLike[str] = ".") -> None:
         path, content = _source(model)
         options = {
             "exact": exact, "without": list(without), "seed": seed, "memory_limit": memory_limit,
@@ -95,6 +96,7 @@ class Model(_core.Model):
             "cache_dir": "" if cache_dir is None else os.fsdecode(cache_dir), "cache_bytes": cache_bytes,
             "compile_threads": cores(), "threads": cores() if threads is None else max(int(threads), 1),
             "contexts": max(cores() if contexts is None else int(contexts), 1), "keep_source": keep_source,
+            "folder": os.fsdecode(folder),
         }
         super().__init__(path, content, _facts(dims), options)
         self._title = path or "model"
