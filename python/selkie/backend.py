@@ -69,6 +69,6 @@ class SelkieBackend(Backend):
 
 is_compatible = SelkieBackend.is_compatible
 prepare = SelkieBackend.prepare
-run_model = SelkieBackend.run_model
+run = run_model = SelkieBackend.run_model
 run_node = SelkieBackend.run_node
 supports_device = SelkieBackend.supports_device

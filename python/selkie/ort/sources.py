@@ -1,0 +1,132 @@
+"""What a session compiles: a model with other initializers or sizes in it, if its options say so."""
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from selkie import _core
+from selkie.errors import Error
+from selkie.ort import exceptions, protobuf
+from selkie.ort.settings import SessionOptions, log
+from selkie.ort.values import element_of
+
+_FOLDER = "session.model_external_initializers_file_folder_path"
+_FORMAT_MARK = slice(4, 8), b"ORTM"
+
+
+@dataclass
+class Source:
+    """A path, or bytes and the folder of weights that lie beside them."""
+
+    path: str
+    content: bytes | None
+    folder: str
+    header: dict[str, Any]
+
+    @property
+    def model(self) -> Any:
+        return self.path if self.content is None else self.content
+
+    def bytes(self) -> memoryview:
+        if self.content is not None:
+            return memoryview(self.content)
+        with open(self.path, "rb") as file:
+            return memoryview(file.read())
+
+
+def read(model: str | bytes, options: SessionOptions) -> Source:
+    if isinstance(model, bytes):
+        source, place = Source("", model, options._entries.get(_FOLDER, "."), {}), ""
+    else:
+        place = f"Load model from {model} failed:"
+        if not os.path.exists(model):
+            raise exceptions.NoSuchFile.of(f"{place}Load model {model} failed. File doesn't exist")
+        source = Source(model, None, os.path.dirname(model) or ".", {})
+        if os.path.isfile(model) and _core.is_artifact(model):
+            return source
+    if options._is_canceled:
+        raise exceptions.ModelLoadCanceled.of("Loading was canceled")
+    _refuse_other_formats(source, place)
+    if options._initializers or options._external_initializers or options._external_files or options._sizes_by_denotation:
+        source.content = _patched(source, options)
+        source.path = ""
+    try:
+        source.header = _core.header(source.path, source.content)
+    except Error as error:
+        raise exceptions.InvalidProtobuf.of(f"{place}Protobuf parsing failed: {error}") from None
+    return source
+
+
+def _refuse_other_formats(source: Source, place: str) -> None:
+    if os.path.isdir(source.path):
+        raise exceptions.InvalidProtobuf.of(f"{place}Protobuf parsing failed.")
+    if source.content is None:
+        with open(source.path, "rb") as file:
+            start = file.read(_FORMAT_MARK[0].stop)
+    else:
+        start = source.content[: _FORMAT_MARK[0].stop]
+    if not start:
+        raise exceptions.InvalidArgument.of(f"{place}No graph was found in the protobuf.")
+    if start[_FORMAT_MARK[0]] == _FORMAT_MARK[1]:
+        raise exceptions.NotImplemented.of(f"{place}Selkie reads ONNX models, not those in ORT's own format")
+
+
+def _patched(source: Source, options: SessionOptions) -> bytes:
+    """The model with its options' initializers and sizes."""
+    try:
+        model = protobuf.with_sizes(source.bytes(), options._sizes_by_denotation)
+        return protobuf.with_initializers(memoryview(model), lambda tensor: _initializer(tensor, options))
+    except (IndexError, ValueError, TypeError) as error:
+        raise exceptions.InvalidProtobuf.of(f"Protobuf parsing failed: {error}") from None
+
+
+def _initializer(given: memoryview, options: SessionOptions) -> bytes:
+    """What stands for one of the model's initializers."""
+    name, element_type = protobuf.text(given, protobuf.TENSOR_NAME), protobuf.first(given, protobuf.TENSOR_TYPE, 0)
+    place = protobuf.external_place(given)
+    array = options._initializers.get(name)
+    if array is None and name in options._external_initializers:
+        if place is None:
+            raise exceptions.Fail.of(f"Trying to replace non-external initializer with external data: {name}")
+        array = options._external_initializers[name]
+    if array is not None:
+        return _tensor_of(name, element_type, array)
+    if place is None or not options._external_files:
+        return bytes(given)
+    location, offset = place.get("location", ""), int(place.get("offset", 0))
+    if location not in options._external_files:
+        raise exceptions.Fail.of(f"External file: {location} not found from the table user provided.")
+    content = options._external_files[location]
+    end = offset + int(place["length"]) if "length" in place else len(content)
+    if end > len(content):
+        raise exceptions.Fail.of(f"External initializer: {name} offset: {offset} size to read: {end - offset} given "
+                                 f"file_length: {len(content)} are out of bounds or can not be read in full.")
+    dims = [value for number, value, _ in protobuf.fields(given) if number == protobuf.TENSOR_DIMS]
+    sizes = [size for dim in dims for size in ([dim] if isinstance(dim, int) else protobuf.numbers(dim))]
+    return protobuf.tensor(name, element_type, sizes, content[offset:end])
+
+
+def _tensor_of(name: str, element_type: int, array: np.ndarray) -> bytes:
+    given, label = element_of(array.dtype)
+    if given != element_type:
+        raise exceptions.InvalidArgument.of(f"initializer {name} has elements of ONNX's type {element_type}, but those given "
+                                            f"are {label}")
+    if array.dtype == object or array.dtype.name in ("int4", "uint4", "int2", "uint2", "float4_e2m1fn"):
+        raise exceptions.NotImplemented.of(f"add_initializer: elements of type {label} ({name})")
+    return protobuf.tensor(name, element_type, array.shape, protobuf.array_bytes(array))
+
+
+def write(source: Source, path: str) -> None:
+    """For `optimized_model_filepath`: the model as it was given, since what Selkie makes of it is no ONNX."""
+    model = source.bytes()
+    if any(protobuf.external_place(tensor) is not None for tensor in protobuf.initializers(model)):
+        raise exceptions.NotImplemented.of("optimized_model_filepath: a model whose weights lie in other files")
+    try:
+        with open(path, "wb") as file:
+            file.write(model)
+    except OSError as error:
+        raise exceptions.InvalidArgument.of(f"optimized_model_filepath: {error}") from None
+    log.warning("'%s' is the model as it was given: what Selkie optimises is not written as ONNX", path)
