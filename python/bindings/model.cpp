@@ -131,7 +131,8 @@ std::vector<HostValue> Model::recorded_run(runtime::Context& context, std::span<
   std::vector<HostValue> outputs = api::run(context, *declared_, inputs);
   std::scoped_lock lock(recording_);
   size_t room = runtime::Profile::most_events - recorded_.events.size();
-  std::move(profile.events.begin(), profile.events.begin() + static_cast<int64_t>(std::min(room, profile.events.size())),
+  std::move(profile.events.begin(),
+            profile.events.begin() + static_cast<int64_t>(std::min(room, profile.events.size())),
             std::back_inserter(recorded_.events));
   return outputs;
 }
@@ -230,8 +231,8 @@ nb::list Model::recorded() {
   }
   nb::list rows;
   for (const runtime::Profile::Event& e : profile.events)
-    rows.append(nb::make_tuple(e.begin_ns, e.end_ns, e.work.kind, e.work.node, e.work.shape, e.work.operations,
-                               e.work.bytes));
+    rows.append(
+        nb::make_tuple(e.begin_ns, e.end_ns, e.work.kind, e.work.node, e.work.shape, e.work.operations, e.work.bytes));
   return rows;
 }
 

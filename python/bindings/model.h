@@ -29,8 +29,8 @@ class Model {
   nanobind::object run_named(const nanobind::dict& feeds, const nanobind::object& names);
   // What each kernel took, as a table, and as Chrome's trace events.
   nanobind::object profile(const nanobind::tuple& arguments, const nanobind::dict& keywords, int runs);
-  // From now on runs are recorded; `recorded` ends it and gives rows of (begin and end in nanoseconds of the steady clock,
-  // kind, node, shape, operations, bytes), one for each kernel of each run.
+  // From now on runs are recorded; `recorded` ends it and gives rows of (begin and end in nanoseconds of the steady
+  // clock, kind, node, shape, operations, bytes), one for each kernel of each run.
   void record();
   nanobind::list recorded();
   void save(const std::string& path);

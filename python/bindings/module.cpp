@@ -49,10 +49,8 @@ driver::Options options_of(const nb::dict& given) {
 
 void make_model(Model* self, const std::string& path, const nb::object& bytes, const std::vector<std::string>& facts,
                 const nb::dict& options) {
-  api::Source source{.path = path,
-                     .folder = nb::cast<std::string>(options["folder"]),
-                     .facts = facts,
-                     .options = options_of(options)};
+  api::Source source{
+      .path = path, .folder = nb::cast<std::string>(options["folder"]), .facts = facts, .options = options_of(options)};
   new (self) Model(std::move(source), bytes, nb::cast<int>(options["threads"]), nb::cast<size_t>(options["contexts"]),
                    nb::cast<bool>(options["keep_source"]));
 }
