@@ -12,6 +12,7 @@ import models
 PROGRAM = """
 import sys
 import numpy as np
+import importlib.metadata
 import onnxruntime as ort
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 import onnxruntime.capi._pybind_state
@@ -19,7 +20,7 @@ session = ort.InferenceSession(sys.argv[1], ort.SessionOptions(), providers=ort.
 try:
     session.run(None, {"x": np.zeros((1, 1), np.float32)})
 except InvalidArgument:
-    print(ort.package_name, session.run(None, {"x": np.ones(1, np.float32)})[0])
+    print(ort.package_name, importlib.metadata.version("onnxruntime") == ort.__version__, session.run(None, {"x": np.ones(1, np.float32)})[0])
 """
 
 CHILDREN = """
@@ -56,7 +57,7 @@ def run(folder, *arguments, **more):
 def test_alias(tmp_path, how):
     onnx.save(models.one_node(), tmp_path / "m.onnx")
     (tmp_path / "program.py").write_text(PROGRAM)
-    assert run(tmp_path, *how, "m.onnx") == "selkie [1.]\n"
+    assert run(tmp_path, *how, "m.onnx") == "selkie True [1.]\n"
 
 
 @pytest.mark.parametrize("how", [["program.py"], ["-m", "program"]])

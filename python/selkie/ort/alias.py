@@ -37,7 +37,7 @@ def install() -> None:
 def install_for_children() -> None:
     """Processes that this one starts find the alias, too, whether they are forked, spawned or run another program."""
     os.environ["PYTHONPATH"] = os.pathsep.join([SHIM, *filter(None, [os.environ.get("PYTHONPATH")])])
-    sys.path.insert(0, SHIM)
+    sys.path.insert(1, SHIM)  # behind the program's own folder
 
 
 _OF_A_MODULE = {"__name__", "__path__", "__file__", "__spec__", "__loader__", "__package__", "__cached__", "__builtins__"}

@@ -11,8 +11,8 @@ from selkie.ort.module import (ArenaExtendStrategy, OrtCompileApiFlags, OrtCompi
                                get_build_info, get_default_session_options, get_device, get_session_initializer,
                                get_version_string, has_collective_ops, set_default_logger_severity,
                                set_default_logger_verbosity, set_global_thread_pool_sizes)
-from selkie.ort.session import ModelMetadata, NodeArg, set_seed
-from selkie.ort.session import NativeSession as InferenceSession
+from selkie.ort.native import ModelMetadata, NodeArg, set_seed
+from selkie.ort.native import NativeSession as InferenceSession
 from selkie.ort.settings import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from selkie.ort.unsupported import NAMES as _UNSUPPORTED
 from selkie.ort.values import OrtValue, OrtValueVector, SessionIOBinding, copy_tensors
