@@ -81,6 +81,6 @@ class SelkieBackend(Backend):
 
 is_compatible = SelkieBackend.is_compatible
 prepare = SelkieBackend.prepare
-run = run_model = SelkieBackend.run_model
+run_model = SelkieBackend.run_model
 run_node = SelkieBackend.run_node
 supports_device = SelkieBackend.supports_device

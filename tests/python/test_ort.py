@@ -284,6 +284,11 @@ def test_initializers_in_other_files(tmp_path):
     options.add_initializer("w", five)
     session = ort.InferenceSession(tmp_path / "two.onnx", options)
     assert session.run(None, {"x": np.zeros((1, 2), np.float32)})[0].tolist() == [[15, 26]]
+    # What is written as the optimised model needs no other files.
+    options.optimized_model_filepath = str(tmp_path / "elsewhere.onnx")
+    ort.InferenceSession(tmp_path / "two.onnx", options)
+    (tmp_path / "two.bin").unlink()
+    assert run_sum(None, onnx.load(tmp_path / "elsewhere.onnx")) == [[15, 26]]
 
 
 def test_sizes_by_denotation():
@@ -440,8 +445,17 @@ def test_values():
         state.OrtDevice.cuda(), 1, ort.OrtDeviceVendorId.NVIDIA)
 
 
+def test_bytes_without_a_type_are_texts():
+    session = ort.InferenceSession(models.one_node("Identity", TensorProto.STRING).SerializeToString())
+    assert session.run(None, {"x": np.array([b"must", b"have"], np.void)})[0].tolist() == ["must", "have"]
+    binding = session.io_binding()
+    with pytest.raises(RuntimeError, match="Only binding non-string Tensors"):
+        binding.bind_input("x", "cpu", 0, np.dtype("U1"), [1], np.zeros(4, np.uint8).ctypes.data)
+
+
 def test_dlpack_of_values():
     x = np.array([1, 2], np.float32)
+    assert not state.is_dlpack_uint8_tensor(x.__dlpack__()) and state.is_dlpack_uint8_tensor(np.zeros(2, np.uint8).__dlpack__())
     value = ort.OrtValue.ortvalue_from_numpy(x)
     for capsule in (value.__dlpack__(), value._ortvalue.to_dlpack()):
         again = ort.OrtValue.from_dlpack(capsule)

@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import onnx
 import pytest
 
@@ -87,6 +88,24 @@ print(backend.run(onnx.load("m.onnx"), [__import__("numpy").ones(2, "float32")])
 """)
     onnx.save(models.one_node(), tmp_path / "m.onnx")
     assert run(tmp_path, "program.py", path=str(tmp_path / "real")) == "selkie None onnxruntime\n[1. 1.] True\n"
+
+
+def test_backend_with_options():
+    from selkie import ort
+    from selkie.ort import backend
+
+    x = np.array([-1, 2], np.float32)
+    model = models.one_node()
+    session = ort.InferenceSession(model.SerializeToString())
+    for source in (model, model.SerializeToString(), session, backend.prepare(session)):
+        assert backend.run(source, [x], intra_op_num_threads=1, no_option=3)[0].tolist() == [0, 2]
+    for name in ("enable_profiling", "optimized_model_filepath", "terminate"):
+        with pytest.raises(RuntimeError, match=f"'{name}' is not permitted"):
+            backend.run(model, x, **{name: True})
+    with pytest.raises(RuntimeError, match="CUDA"):
+        backend.prepare(model, "CUDA")
+    with pytest.raises(RuntimeError, match="expect 1 inputs"):
+        backend.run(model, [])
 
 
 def test_modules_without_the_alias():

@@ -20,8 +20,7 @@ _CAPI = "selkie.ort.capi"
 
 def install() -> None:
     """For the rest of the process; what was imported before keeps what it has."""
-    package = types.ModuleType("onnxruntime", ort.__doc__)
-    package.__dict__.update({name: value for name, value in vars(ort).items() if name not in _OF_A_MODULE})
+    package = _copy(ort, "onnxruntime")
     package.__file__ = ort.__file__
     # Packages of onnxruntime's that are written in Python alone (transformers, quantization, tools) are its own, if it is there.
     package.__path__ = _real_package()
@@ -40,7 +39,13 @@ def install_for_children() -> None:
     sys.path.insert(1, SHIM)  # behind the program's own folder
 
 
-_OF_A_MODULE = {"__name__", "__path__", "__file__", "__spec__", "__loader__", "__package__", "__cached__", "__builtins__"}
+def _copy(module: types.ModuleType, name: str) -> types.ModuleType:
+    """What a module has, under another name."""
+    own = {"__name__", "__path__", "__file__", "__spec__", "__loader__", "__package__", "__cached__", "__builtins__"}
+    copy = types.ModuleType(name, module.__doc__)
+    copy.__dict__.update({key: value for key, value in vars(module).items() if key not in own})
+    return copy
+
 
 
 def _real_package() -> list[str]:
@@ -51,18 +56,16 @@ def _real_package() -> list[str]:
 
 
 class _Backend(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """onnxruntime.backend is selkie.backend, which is imported only when it is asked for, since it needs the package onnx."""
+    """onnxruntime.backend is imported only when it is asked for, since it needs the package onnx."""
+
+    _names = {"onnxruntime.backend", "onnxruntime.backend.backend", "onnxruntime.backend.backend_rep"}
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None) -> (
             importlib.machinery.ModuleSpec | None):
-        is_backend = name in ("onnxruntime.backend", "onnxruntime.backend.backend")
-        return importlib.util.spec_from_loader(name, self, is_package=True) if is_backend else None
+        return importlib.util.spec_from_loader(name, self, is_package=True) if name in self._names else None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        backend = importlib.import_module("selkie.backend")
-        module = types.ModuleType(spec.name, backend.__doc__)
-        module.__dict__.update({name: value for name, value in vars(backend).items() if name not in _OF_A_MODULE})
-        return module
+        return _copy(importlib.import_module("selkie.ort.backend"), spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
         """It has all that it needs."""

@@ -77,7 +77,7 @@ def get_version_string() -> str:
 def get_build_info() -> str:
     import selkie
 
-    return f"selkie {selkie.__version__}"
+    return f"Build Info: selkie {selkie.__version__}"
 
 
 def print_debug_info() -> None:

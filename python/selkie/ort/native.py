@@ -185,7 +185,7 @@ class NativeSession:
             if run_options.terminate:
                 raise exceptions.Fail.of("Exiting due to terminate flag being set to true.")
         self._check_names(list(input_feed.keys()))
-        feeds = {name: value._value if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
+        feeds = {name: _plain(value) for name, value in input_feed.items()}
         try:
             return self._run(feeds, output_names or None)
         except InputError as error:
@@ -248,12 +248,12 @@ class NativeSession:
     create_ortvalue_from_shape_and_onnx_type = create_ortvalue_from_shape_and_type
 
     def get_provider_graph_assignment_info(self) -> list[OrtEpAssignedSubgraph]:
-        """All nodes, in one subgraph of the CPU's."""
+        """All nodes, each in a subgraph of the CPU's."""
         key = "session.record_ep_graph_assignment_info"
         if self.session_options._entries.get(key) != "1":
             raise exceptions.Fail.of(f"Session configuration entry '{key}' must be set to \"1\" to retrieve EP graph "
                                      "assignment information.")
-        return [OrtEpAssignedSubgraph(PROVIDERS[0], tuple(OrtEpAssignedNode(*row) for row in protobuf.nodes(self._source.bytes())))]
+        return [OrtEpAssignedSubgraph(PROVIDERS[0], (OrtEpAssignedNode(*row),)) for row in protobuf.nodes(self._source.bytes())]
 
     def get_tuning_results(self) -> list[dict[str, Any]]:
         """Kernels are chosen by a model of their costs, not by trials."""
@@ -275,6 +275,15 @@ class NativeSession:
 
     def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
         """No graphs are captured."""
+
+
+def _plain(value: Any) -> Any:
+    """What a model takes: NumPy's untyped bytes are texts, as in onnxruntime."""
+    if isinstance(value, OrtValue):
+        return value._value
+    if isinstance(value, np.ndarray) and value.dtype.type is np.void and value.dtype.names is None:
+        return np.array([item.tobytes() for item in value.ravel()], object).reshape(value.shape)
+    return value
 
 
 def _misfit(declared: NodeArg, value: Any) -> str:

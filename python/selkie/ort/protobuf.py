@@ -104,10 +104,9 @@ def external_place(initializer: memoryview) -> dict[str, str] | None:
     return {text(entry, ENTRY_KEY): text(entry, ENTRY_VALUE) for entry in entries}
 
 
-def initializers(model: memoryview) -> Iterator[memoryview]:
-    for number, value, _ in fields(first(model, MODEL_GRAPH, memoryview(b""))):
-        if number == GRAPH_INITIALIZER:
-            yield value
+def sizes_of(initializer: memoryview) -> list[int]:
+    dims = [value for number, value, _ in fields(initializer) if number == TENSOR_DIMS]
+    return [size for dim in dims for size in ([dim] if isinstance(dim, int) else numbers(dim))]
 
 
 def nodes(model: memoryview) -> Iterator[tuple[str, str, str]]:

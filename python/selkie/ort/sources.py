@@ -96,17 +96,21 @@ def _initializer(given: memoryview, options: SessionOptions) -> bytes:
         return _tensor_of(name, element_type, array)
     if place is None or not options._external_files:
         return bytes(given)
-    location, offset = place.get("location", ""), int(place.get("offset", 0))
+    location = place.get("location", "")
     if location not in options._external_files:
         raise exceptions.Fail.of(f"External file: {location} not found from the table user provided.")
-    content = options._external_files[location]
+    return _inlined(given, place, options._external_files[location])
+
+
+def _inlined(given: memoryview, place: dict[str, str], content: bytes) -> bytes:
+    """An initializer with the elements that lie somewhere in another file."""
+    name, element_type = protobuf.text(given, protobuf.TENSOR_NAME), protobuf.first(given, protobuf.TENSOR_TYPE, 0)
+    offset = int(place.get("offset", 0))
     end = offset + int(place["length"]) if "length" in place else len(content)
     if end > len(content):
         raise exceptions.Fail.of(f"External initializer: {name} offset: {offset} size to read: {end - offset} given "
                                  f"file_length: {len(content)} are out of bounds or can not be read in full.")
-    dims = [value for number, value, _ in protobuf.fields(given) if number == protobuf.TENSOR_DIMS]
-    sizes = [size for dim in dims for size in ([dim] if isinstance(dim, int) else protobuf.numbers(dim))]
-    return protobuf.tensor(name, element_type, sizes, content[offset:end])
+    return protobuf.tensor(name, element_type, protobuf.sizes_of(given), content[offset:end])
 
 
 def _tensor_of(name: str, element_type: int, array: np.ndarray) -> bytes:
@@ -120,13 +124,18 @@ def _tensor_of(name: str, element_type: int, array: np.ndarray) -> bytes:
 
 
 def write(source: Source, path: str) -> None:
-    """For `optimized_model_filepath`: the model as it was given, since what Selkie makes of it is no ONNX."""
-    model = source.bytes()
-    if any(protobuf.external_place(tensor) is not None for tensor in protobuf.initializers(model)):
-        raise exceptions.NotImplemented.of("optimized_model_filepath: a model whose weights lie in other files")
+    """For `optimized_model_filepath`: the model as it was given, since what Selkie makes of it is no ONNX, with its weights."""
+    def with_elements(tensor: memoryview) -> bytes:
+        place = protobuf.external_place(tensor)
+        if place is None:
+            return bytes(tensor)
+        with open(os.path.join(source.folder, place.get("location", "")), "rb") as file:
+            return _inlined(tensor, place, file.read())
+
     try:
+        content = protobuf.with_initializers(source.bytes(), with_elements)
         with open(path, "wb") as file:
-            file.write(model)
+            file.write(content)
     except OSError as error:
         raise exceptions.InvalidArgument.of(f"optimized_model_filepath: {error}") from None
     log.warning("'%s' is the model as it was given: what Selkie optimises is not written as ONNX", path)

@@ -26,7 +26,6 @@ FUNCTIONS = {
     "get_compatibility_info_from_model_bytes": "there are no compiled subgraphs in ONNX models",
     "get_hardware_device_ep_incompatibility_details": "there is no execution provider but the CPU's",
     "get_model_compatibility_for_ep_devices": "there are no compiled subgraphs in ONNX models",
-    "is_dlpack_uint8_tensor": "capsules are not looked into",
     "pack_fp4_weights_for_cuda_moe_gemm": "models are not quantized here",
     "quantize_matmul_2bits": "models are not quantized here",
     "quantize_matmul_4bits": "models are not quantized here",

@@ -48,6 +48,8 @@ def dtype_of(element_type: Any) -> np.dtype:
 
 def _at(address: int, dtype: np.dtype, shape: Any) -> np.ndarray:
     """An array over memory of the caller's."""
+    if dtype == object:
+        raise RuntimeError("Only binding non-string Tensors is supported: texts have no address")
     count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if count == 0:
         return np.empty(shape, dtype)
@@ -66,6 +68,15 @@ class _Capsule:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0
+
+
+def is_dlpack_uint8_tensor(capsule: Any) -> bool:
+    """Of a capsule that nobody has taken yet."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    # Address, kind and number of the device, rank, then the type: code (1 for unsigned), bits, lanes.
+    type_at = pointer(capsule, b"dltensor") + 20
+    return bytes((ctypes.c_uint8 * 4).from_address(type_at)) == bytes([1, 8, 1, 0])
 
 
 class OrtValue:

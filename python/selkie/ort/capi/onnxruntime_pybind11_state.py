@@ -15,7 +15,7 @@ from selkie.ort.native import ModelMetadata, NodeArg, set_seed
 from selkie.ort.native import NativeSession as InferenceSession
 from selkie.ort.settings import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from selkie.ort.unsupported import NAMES as _UNSUPPORTED
-from selkie.ort.values import OrtValue, OrtValueVector, SessionIOBinding, copy_tensors
+from selkie.ort.values import OrtValue, OrtValueVector, SessionIOBinding, copy_tensors, is_dlpack_uint8_tensor
 
 kNextPowerOfTwo = ArenaExtendStrategy.kNextPowerOfTwo  # noqa: N816: onnxruntime's names
 kSameAsRequested = ArenaExtendStrategy.kSameAsRequested  # noqa: N816
