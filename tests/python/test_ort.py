@@ -318,9 +318,18 @@ def test_initializers_that_are_inputs():
     proto = onnx.ModelProto.FromString(SUM.SerializeToString())
     proto.graph.input.append(models.tensor("w", [2]))
     session = ort.InferenceSession(proto.SerializeToString())
-    assert [i.name for i in session.get_inputs()] == ["x"] and session.get_overridable_initializers() == []
-    with pytest.raises(ort.InvalidArgument, match="Invalid input name: w, an initializer, which Selkie compiles in"):
-        session.run(None, {"x": np.zeros((1, 2), np.float32), "w": np.zeros(2, np.float32)})
+    assert [i.name for i in session.get_inputs()] == ["x"] and [i.name for i in session.get_overridable_initializers()] == ["w"]
+    x, w = np.zeros((1, 2), np.float32), np.array([5, 6], np.float32)
+    for given, result in [({}, [[1, 2]]), ({"w": w}, [[5, 6]]), ({"w": w + 1}, [[6, 7]]), ({}, [[1, 2]])]:
+        assert session.run(None, {"x": x, **given})[0].tolist() == result
+    with pytest.raises(ort.InvalidArgument, match="Unexpected input data type"):
+        session.run(None, {"x": x, "w": w.astype(int)})
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", x)
+    binding.bind_cpu_input("w", w)
+    binding.bind_output("y")
+    session.run_with_iobinding(binding)
+    assert binding.copy_outputs_to_cpu()[0].tolist() == [[5, 6]]
 
 
 def test_profiling(tmp_path):

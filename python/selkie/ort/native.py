@@ -16,7 +16,7 @@ from selkie.ort import exceptions, protobuf, sources
 from selkie.ort.devices import (CPU_DEVICE, CPU_MEMORY, PROVIDERS, OrtEpAssignedNode, OrtEpAssignedSubgraph, OrtEpDevice,
                                 OrtMemoryInfo)
 from selkie.ort.profiling import Profiler
-from selkie.ort.settings import RunOptions, SessionOptions, ignored
+from selkie.ort.settings import RunOptions, SessionOptions, ignored, log
 from selkie.ort.values import OrtValue, OrtValueVector, SessionIOBinding, _check_place, element_of
 
 _seed = 0
@@ -74,6 +74,8 @@ class NativeSession:
     session_options: SessionOptions
     inputs_meta: list[NodeArg]
     outputs_meta: list[NodeArg]
+    overridable_initializers: list[NodeArg]
+    _most_variants = 4
 
     def __init__(self, session_options: SessionOptions, model: str | bytes, is_path: bool, read_config: bool = False) -> None:
         if not isinstance(session_options, SessionOptions):
@@ -89,7 +91,12 @@ class NativeSession:
                 raise RuntimeError(f"Unknown Provider Type: {name}")
         for optimizer in disabled_optimizers or ():
             ignored(f"disabled_optimizers' {optimizer}")
-        self._model = self._compile()
+        header = self._source.header
+        known = {dim for _, _, shape in header.get("inputs", ()) for dim in shape if isinstance(dim, str)}
+        self._sizes = {name: size for name, size in self.session_options._sizes.items() if name in known and size >= 0}
+        self._model = self._compile(self._source)
+        self._variants: dict[frozenset[str], Model] = {}
+        self.overridable_initializers = [NodeArg(*row) for row in header.get("overridable", ())]
         self.inputs_meta = self._inputs()
         self.outputs_meta = self._outputs()
         if self.session_options.optimized_model_filepath:
@@ -99,15 +106,21 @@ class NativeSession:
             self._profiler.loaded(self._model)
             self._run = self._profiler.run
 
-    def _compile(self) -> Model:
-        header, options = self._source.header, self.session_options
-        known = {dim for _, _, shape in header.get("inputs", ()) for dim in shape if isinstance(dim, str)}
-        self._sizes = {name: size for name, size in options._sizes.items() if name in known and size >= 0}
+    def _compile(self, source: sources.Source) -> Model:
         try:
-            return Model(self._source.model, dims=self._sizes, threads=options.intra_op_num_threads or None, seed=_seed,
-                         keep_source=False, folder=self._source.folder)
+            return Model(source.model, dims=self._sizes, threads=self.session_options.intra_op_num_threads or None, seed=_seed,
+                         keep_source=False, folder=source.folder)
         except ModelError as error:
             raise _load_failure(error) from None
+
+    def _with_inputs(self, names: frozenset[str]) -> Model:
+        """The model in which these initializers are inputs: compiled when they are first given."""
+        if names not in self._variants:
+            log.info("a variant of the model is compiled in which %s are inputs", ", ".join(sorted(names)))
+            if len(self._variants) == self._most_variants:
+                del self._variants[next(iter(self._variants))]
+            self._variants[names] = self._compile(sources.without_initializers(self._source, names))
+        return self._variants[names]
 
     def _inputs(self) -> list[NodeArg]:
         if not self._source.header:
@@ -135,11 +148,6 @@ class NativeSession:
     def _of_port(port: Any) -> NodeArg:
         kind = port.type if port.dtype is None else f"tensor({element_of(port.dtype)[1]})"
         return NodeArg(port.name, kind, list(port.shape or ()))
-
-    @property
-    def overridable_initializers(self) -> list[NodeArg]:
-        """Selkie compiles initializers in, so that none can be overridden in a run."""
-        return []
 
     @property
     def model_meta(self) -> ModelMetadata:
@@ -186,8 +194,10 @@ class NativeSession:
                 raise exceptions.Fail.of("Exiting due to terminate flag being set to true.")
         self._check_names(list(input_feed.keys()))
         feeds = {name: _plain(value) for name, value in input_feed.items()}
+        given = frozenset(port.name for port in self.overridable_initializers if port.name in feeds)
+        run = self._with_inputs(given)._run if given else self._run
         try:
-            return self._run(feeds, output_names or None)
+            return run(feeds, output_names or None)
         except InputError as error:
             raise exceptions.InvalidArgument.of(self._complaint(error, output_names, feeds)) from None
         except Error as error:
@@ -200,15 +210,14 @@ class NativeSession:
 
     def _complaint(self, error: InputError, output_names: Any, feeds: dict[str, Any]) -> str:
         """The text that onnxruntime has for the same, where it has one."""
-        inputs, outputs = {i.name: i for i in self.inputs_meta}, {o.name for o in self.outputs_meta}
+        inputs = {i.name: i for i in [*self.inputs_meta, *self.overridable_initializers]}
+        outputs = {o.name for o in self.outputs_meta}
         for name in output_names or []:
             if name not in outputs:
                 return f"Invalid output name:{name}"
         for name, value in feeds.items():
             if name not in inputs:
-                compiled_in = any(name == row[0] for row in self._source.header.get("overridable", ()))
-                return f"Invalid input name: {name}" + (
-                    ", an initializer, which Selkie compiles in: SessionOptions.add_initializer replaces it" if compiled_in else "")
+                return f"Invalid input name: {name}"
             text = _misfit(inputs[name], value)
             if text:
                 return text

@@ -15,7 +15,7 @@ DIM_VALUE, DIM_DENOTATION = 1, 3
 TENSOR_DIMS, TENSOR_TYPE, TENSOR_NAME, TENSOR_RAW, TENSOR_EXTERNAL, TENSOR_LOCATION = 1, 2, 8, 9, 13, 14
 ENTRY_KEY, ENTRY_VALUE = 1, 2
 
-Edit = Callable[[memoryview], bytes]
+Edit = Callable[[memoryview], bytes | None]
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
@@ -69,10 +69,14 @@ def sized(number: int, content: bytes) -> bytes:
 
 
 def rewritten(data: memoryview, edits: Mapping[int, Edit]) -> bytes:
-    """A message in which fields of some numbers hold what `edits` make of them."""
+    """A message in which fields of some numbers hold what `edits` make of them, or are left out."""
     parts: list[Any] = []
     for number, value, whole in fields(data):
-        parts.append(sized(number, edits[number](value)) if number in edits else whole)
+        made = edits[number](value) if number in edits else None
+        if number not in edits:
+            parts.append(whole)
+        elif made is not None:
+            parts.append(sized(number, made))
     return b"".join(parts)
 
 

@@ -146,7 +146,7 @@ class InferenceSession:
         return self._outputs_meta
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """Selkie compiles initializers in, so that none can be overridden in a run."""
+        """Selkie compiles initializers in: a run that is given some compiles the model again, once for each set of them."""
         return self._overridable_initializers
 
     def get_modelmeta(self) -> ModelMetadata:

@@ -113,6 +113,14 @@ def _inlined(given: memoryview, place: dict[str, str], content: bytes) -> bytes:
     return protobuf.tensor(name, element_type, protobuf.sizes_of(given), content[offset:end])
 
 
+def without_initializers(source: Source, names: frozenset[str]) -> Source:
+    """Those, which are inputs, too, have no values of their own."""
+    def kept(tensor: memoryview) -> bytes | None:
+        return None if protobuf.text(tensor, protobuf.TENSOR_NAME) in names else bytes(tensor)
+
+    return Source("", protobuf.with_initializers(source.bytes(), kept), source.folder, source.header)
+
+
 def _tensor_of(name: str, element_type: int, array: np.ndarray) -> bytes:
     given, label = element_of(array.dtype)
     if given != element_type:

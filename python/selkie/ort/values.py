@@ -307,7 +307,8 @@ class SessionIOBinding:
         self._bind_input(name, ortvalue._value)
 
     def _bind_input(self, name: str, value: Any) -> None:
-        if all(name != port.name for port in self._session.inputs_meta):
+        ports = [*self._session.inputs_meta, *self._session.overridable_initializers]
+        if all(name != port.name for port in ports):
             raise RuntimeError(f"Error when binding input: Failed to find input name in the mapping: {name}")
         self._inputs[name] = value
 
