@@ -90,6 +90,19 @@ print(backend.run(onnx.load("m.onnx"), [__import__("numpy").ones(2, "float32")])
     assert run(tmp_path, "program.py", path=str(tmp_path / "real")) == "selkie None onnxruntime\n[1. 1.] True\n"
 
 
+def test_other_pythons_find_what_they_have(tmp_path):
+    """As if in an environment without Selkie, which the program starts."""
+    (tmp_path / "onnxruntime.py").write_text("print('this is onnxruntime itself')")
+    (tmp_path / "program.py").write_text("""
+import subprocess, sys
+child = subprocess.run([sys.executable, "-S", "-c", "import onnxruntime"], capture_output=True, text=True)
+print(child.stdout, child.stderr)
+""")
+    assert "this is onnxruntime itself" in run(tmp_path, "program.py", path=str(tmp_path))
+    (tmp_path / "onnxruntime.py").unlink()
+    assert "No module named 'onnxruntime'" in run(tmp_path, "program.py", path=str(tmp_path))
+
+
 def test_backend_with_options():
     from selkie import ort
     from selkie.ort import backend
