@@ -179,7 +179,12 @@ def test_what_is_ignored_is_in_the_log(caplog):
         options.enable_mem_pattern = False
         options.enable_cpu_mem_arena = True  # as it is anyway
         options.enable_profiling = False
-    assert [record.message for record in caplog.records] == ["SessionOptions.enable_mem_pattern has no meaning here and is ignored"]
+        options.add_session_config_entry("session.disable_prepacking", "1")
+        providers = [("CPUExecutionProvider", {"use_arena": 1})]
+        ort.InferenceSession(models.one_node().SerializeToString(), options, providers, disabled_optimizers=["ConstantFolding"])
+    said = ["SessionOptions.enable_mem_pattern", "SessionOptions' entry session.disable_prepacking", "CPUExecutionProvider's use_arena",
+            "disabled_optimizers' ConstantFolding"]
+    assert [record.message for record in caplog.records] == [f"{what} has no meaning here and is ignored" for what in said]
 
 
 def test_canceling():

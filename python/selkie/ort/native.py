@@ -16,7 +16,7 @@ from selkie.ort import exceptions, protobuf, sources
 from selkie.ort.devices import (CPU_DEVICE, CPU_MEMORY, PROVIDERS, OrtEpAssignedNode, OrtEpAssignedSubgraph, OrtEpDevice,
                                 OrtMemoryInfo)
 from selkie.ort.profiling import Profiler
-from selkie.ort.settings import RunOptions, SessionOptions, ignored, log
+from selkie.ort.settings import ASSIGNMENT_ENTRY, RunOptions, SessionOptions, ignored, log
 from selkie.ort.values import OrtValue, OrtValueVector, SessionIOBinding, _check_place, element_of
 
 _seed = 0
@@ -89,6 +89,9 @@ class NativeSession:
         for name in providers:
             if name not in PROVIDERS:
                 raise RuntimeError(f"Unknown Provider Type: {name}")
+        for name, options in zip(providers, provider_options or ()):
+            for option in options:
+                ignored(f"{name}'s {option}")
         for optimizer in disabled_optimizers or ():
             ignored(f"disabled_optimizers' {optimizer}")
         header = self._source.header
@@ -258,9 +261,8 @@ class NativeSession:
 
     def get_provider_graph_assignment_info(self) -> list[OrtEpAssignedSubgraph]:
         """All nodes, each in a subgraph of the CPU's."""
-        key = "session.record_ep_graph_assignment_info"
-        if self.session_options._entries.get(key) != "1":
-            raise exceptions.Fail.of(f"Session configuration entry '{key}' must be set to \"1\" to retrieve EP graph "
+        if self.session_options._entries.get(ASSIGNMENT_ENTRY) != "1":
+            raise exceptions.Fail.of(f"Session configuration entry '{ASSIGNMENT_ENTRY}' must be set to \"1\" to retrieve EP graph "
                                      "assignment information.")
         return [OrtEpAssignedSubgraph(PROVIDERS[0], (OrtEpAssignedNode(*row),)) for row in protobuf.nodes(self._source.bytes())]
 

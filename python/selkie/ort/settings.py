@@ -16,6 +16,11 @@ from selkie.ort.values import OrtValue
 log = logging.getLogger("selkie.ort")
 
 
+# Entries of sessions that count.
+FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
+ASSIGNMENT_ENTRY = "session.record_ep_graph_assignment_info"
+
+
 class GraphOptimizationLevel(NamedNumber):
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -72,6 +77,8 @@ class _Options:
         if not 0 < len(_text(key)) <= 1024:
             raise RuntimeError("Config key is empty or longer than maximum length 1024")
         self._entries[key] = _text(value)
+        if key not in self._meaningful:
+            ignored(f"{type(self).__name__}' entry {key}")
 
     def _get_entry(self, key: str) -> str:
         if key not in self._entries:
@@ -100,7 +107,8 @@ class SessionOptions(_Options):
         "optimized_model_filepath": ("", _text), "profile_file_prefix": ("onnxruntime_profile_", _text),
         "use_deterministic_compute": (False, bool), "use_per_session_threads": (True, bool),
     }
-    _meaningful = {"enable_profiling", "intra_op_num_threads", "optimized_model_filepath", "profile_file_prefix"}
+    _meaningful = {"enable_profiling", "intra_op_num_threads", "optimized_model_filepath", "profile_file_prefix", FOLDER_ENTRY,
+                   ASSIGNMENT_ENTRY}
     # Entries that would make a session do something that Selkie does not.
     _refused_entries = {"ep.context_enable": "compiled subgraphs of execution providers",
                         "session.save_model_format": "models in ORT's own format"}
@@ -145,10 +153,9 @@ class SessionOptions(_Options):
             self._external_files[_text(name)] = bytes(memoryview(buffer).cast("B")[:length])
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        self._add_entry(key, value)
         if key in self._refused_entries and value not in ("0", "ONNX"):
-            del self._entries[key]
             raise exceptions.NotImplemented.of(f"{key}: Selkie has no {self._refused_entries[key]}")
+        self._add_entry(key, value)
 
     def get_session_config_entry(self, key: str) -> str:
         return self._get_entry(key)

@@ -10,10 +10,9 @@ import numpy as np
 from selkie import _core
 from selkie.errors import Error
 from selkie.ort import exceptions, protobuf
-from selkie.ort.settings import SessionOptions, log
+from selkie.ort.settings import FOLDER_ENTRY, SessionOptions, log
 from selkie.ort.values import element_of
 
-_FOLDER = "session.model_external_initializers_file_folder_path"
 _FORMAT_MARK = slice(4, 8), b"ORTM"
 
 
@@ -39,7 +38,7 @@ class Source:
 
 def read(model: str | bytes, options: SessionOptions) -> Source:
     if isinstance(model, bytes):
-        source, place = Source("", model, options._entries.get(_FOLDER, "."), {}), ""
+        source, place = Source("", model, options._entries.get(FOLDER_ENTRY, "."), {}), ""
     else:
         place = f"Load model from {model} failed:"
         if not os.path.exists(model):
