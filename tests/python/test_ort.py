@@ -155,6 +155,8 @@ def test_options():
         for use in (lambda o: o.intra_op_num_thread, lambda o: setattr(o, "intra_op_num_thread", 1), lambda o: o.ad_initializer()):
             with pytest.raises(AttributeError, match="has no attribute"):
                 use(kind())
+    inherited = type("Mine", (ort.SessionOptions,), {})()
+    inherited.intra_op_num_threads = 1
     for name, wrong in [("intra_op_num_threads", "a"), ("intra_op_num_threads", 1.5), ("logid", 3)]:
         with pytest.raises(TypeError):
             setattr(options, name, wrong)

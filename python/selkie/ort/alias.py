@@ -47,7 +47,6 @@ def _copy(module: types.ModuleType, name: str) -> types.ModuleType:
     return copy
 
 
-
 def _real_package() -> list[str]:
     """The folder of onnxruntime itself, if it is installed."""
     elsewhere = [place for place in sys.path if os.path.abspath(place or os.getcwd()) != SHIM]

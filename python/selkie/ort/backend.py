@@ -31,7 +31,7 @@ class OnnxRuntimeBackendRep(BackendRep):
     def __init__(self, session: InferenceSession) -> None:
         self._session = session
 
-    def run(self, inputs: Any, **kwargs: Any) -> list[Any]:
+    def run(self, inputs: Any, **kwargs: Any) -> Any:
         names = [port.name for port in self._session.get_inputs()]
         given = inputs if isinstance(inputs, list) else [inputs]
         if len(given) < len(names):
@@ -58,7 +58,7 @@ class OnnxRuntimeBackend(SelkieBackend):
         return True, ""
 
     @classmethod
-    def prepare(cls, model: Any, device: str | None = None, **kwargs: Any) -> OnnxRuntimeBackendRep:
+    def prepare(cls, model: Any, device: str | None = None, **kwargs: Any) -> Any:
         if device is not None and not cls.supports_device(device):
             raise RuntimeError(f"Incompatible device expected '{device}', got 'CPU'")
         if isinstance(model, OnnxRuntimeBackendRep):
@@ -69,7 +69,7 @@ class OnnxRuntimeBackend(SelkieBackend):
         return OnnxRuntimeBackendRep(InferenceSession(source, _with_options(SessionOptions(), kwargs)))
 
     @classmethod
-    def run_model(cls, model: Any, inputs: Any, device: str | None = None, **kwargs: Any) -> list[Any]:
+    def run_model(cls, model: Any, inputs: Any, device: str | None = None, **kwargs: Any) -> Any:
         return cls.prepare(model, device, **kwargs).run(inputs, **kwargs)
 
 

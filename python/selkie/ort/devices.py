@@ -68,15 +68,15 @@ class OrtDeviceVendorId(NamedNumber):
 
 
 # Numbers of kinds of devices, and the vendors that names of them stand for.
-DEVICE_TYPES = {"cpu": 0, "cuda": 1, "gpu": 1, "webgpu": 1, "fpga": 2, "cann": 3, "npu": 3, "dml": 4}
+_DEVICE_TYPES = {"cpu": 0, "cuda": 1, "gpu": 1, "webgpu": 1, "cann": 3, "npu": 3, "dml": 4}
 _VENDORS = {"cuda": OrtDeviceVendorId.NVIDIA, "dml": OrtDeviceVendorId.MICROSOFT, "cann": OrtDeviceVendorId.HUAWEI,
             "webgpu": OrtDeviceVendorId.NONE}
 
 
 def get_ort_device_type(device_type: str) -> int:
-    if device_type not in DEVICE_TYPES or device_type == "fpga":
+    if device_type not in _DEVICE_TYPES:
         raise Exception(f"Unsupported device type: {device_type}")  # noqa: TRY002: this is onnxruntime's
-    return DEVICE_TYPES[device_type]
+    return _DEVICE_TYPES[device_type]
 
 
 def get_vendor_id_for_device_type(device_type: str) -> OrtDeviceVendorId | None:
@@ -101,13 +101,11 @@ class NativeDevice:
     def device_id(self) -> int:
         return self._numbers[3]
 
-    @staticmethod
-    def default_memory() -> int:
-        return 0
-
-
-for _name, _number in DEVICE_TYPES.items():
-    setattr(NativeDevice, _name, staticmethod(lambda number=_number: number))
+    default_memory = cpu = staticmethod(lambda: 0)
+    cuda = gpu = webgpu = staticmethod(lambda: 1)
+    fpga = staticmethod(lambda: 2)
+    cann = npu = staticmethod(lambda: 3)
+    dml = staticmethod(lambda: 4)
 
 
 class OrtDevice:
@@ -146,7 +144,7 @@ class OrtDevice:
 
 def check_cpu(device_type: str, device_id: int = 0, vendor_id: int = -1) -> None:
     """Values lie in the CPU's memory: other devices are refused."""
-    if OrtDevice.make(device_type, device_id, vendor_id).device_type() != DEVICE_TYPES["cpu"]:
+    if OrtDevice.make(device_type, device_id, vendor_id).device_type() != NativeDevice.cpu():
         raise RuntimeError(f"there is no memory of a device '{device_type}': Selkie runs on the CPU")
 
 

@@ -130,7 +130,10 @@ def with_sizes(model: memoryview, by_denotation: Mapping[str, int]) -> bytes:
         size = by_denotation.get(text(data, DIM_DENOTATION))
         return bytes(data) if size is None else _number(DIM_VALUE << 3) + _number(size)
 
-    edits: Mapping[int, Edit] = {SHAPE_DIM: dim}
-    for number in (TENSOR_SHAPE, TYPE_TENSOR, VALUE_TYPE, GRAPH_INPUT, MODEL_GRAPH):
-        edits = {number: lambda data, inner=edits: rewritten(data, inner)}
-    return rewritten(model, edits)
+    def within(edits: Mapping[int, Edit]) -> Edit:
+        return lambda message: rewritten(message, edits)
+
+    edit: Edit = dim
+    for number in (SHAPE_DIM, TENSOR_SHAPE, TYPE_TENSOR, VALUE_TYPE, GRAPH_INPUT):
+        edit = within({number: edit})
+    return rewritten(model, {MODEL_GRAPH: edit})

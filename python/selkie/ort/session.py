@@ -60,13 +60,12 @@ class InferenceSession:
     (2, 4)
     """
 
-    def __init__(self, path_or_bytes: Any, sess_options: SessionOptions | None = None, providers: Any = None,
+    def __init__(self, path_or_bytes: str | bytes | os.PathLike[str], sess_options: SessionOptions | None = None, providers: Any = None,
                  provider_options: Any = None, **kwargs: Any) -> None:
         if not isinstance(path_or_bytes, (str, os.PathLike, bytes)):
             raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
-        is_bytes = isinstance(path_or_bytes, bytes)
-        self._model_path = None if is_bytes else os.fsdecode(path_or_bytes)
-        self._model_bytes = path_or_bytes if is_bytes else None
+        self._model_path = None if isinstance(path_or_bytes, bytes) else os.fsdecode(path_or_bytes)
+        self._model_bytes = path_or_bytes if isinstance(path_or_bytes, bytes) else None
         self._enable_fallback = int(kwargs.pop("enable_fallback", 1)) == 1
         self._fallback_providers = list(PROVIDERS)
         self._sess_options_initial = sess_options

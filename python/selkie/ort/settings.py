@@ -51,14 +51,13 @@ def ignored(what: str) -> None:
 
 
 class _Options:
-    """Attributes of `_attributes` (default, what makes a value of what is given), and entries by keys."""
+    """Attributes that are declared with their defaults, whose types they keep, and entries by keys."""
 
-    _attributes: dict[str, tuple[Any, Callable[[Any], Any]]] = {}
+    _attributes: frozenset[str] = frozenset()
     _meaningful: set[str] = set()
 
     def __init_subclass__(cls) -> None:
-        for name, (default, _) in cls._attributes.items():
-            setattr(cls, name, default)
+        cls._attributes |= {name for name in cls.__annotations__ if not name.startswith("_")}
 
     def __init__(self) -> None:
         self._entries: dict[str, str] = {}
@@ -67,8 +66,8 @@ class _Options:
         if not name.startswith("_"):
             if name not in self._attributes:
                 raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-            default, kind = self._attributes[name]
-            value = kind(value)
+            default = getattr(type(self), name)
+            value = {int: operator.index, str: _text}.get(type(default), type(default))(value)
             if name not in self._meaningful and value != default:
                 ignored(f"{type(self).__name__}.{name}")
         super().__setattr__(name, value)
@@ -97,16 +96,22 @@ class SessionOptions(_Options):
     ['B', 12]
     """
 
-    _attributes = {
-        "enable_cpu_mem_arena": (True, bool), "enable_mem_pattern": (True, bool), "enable_mem_reuse": (True, bool),
-        "enable_profiling": (False, bool), "execution_mode": (ExecutionMode.ORT_SEQUENTIAL, ExecutionMode),
-        "execution_order": (ExecutionOrder.DEFAULT, ExecutionOrder),
-        "graph_optimization_level": (GraphOptimizationLevel.ORT_ENABLE_ALL, GraphOptimizationLevel),
-        "inter_op_num_threads": (0, operator.index), "intra_op_num_threads": (0, operator.index),
-        "log_severity_level": (-1, operator.index), "log_verbosity_level": (0, operator.index), "logid": ("", _text),
-        "optimized_model_filepath": ("", _text), "profile_file_prefix": ("onnxruntime_profile_", _text),
-        "use_deterministic_compute": (False, bool), "use_per_session_threads": (True, bool),
-    }
+    enable_cpu_mem_arena: bool = True
+    enable_mem_pattern: bool = True
+    enable_mem_reuse: bool = True
+    enable_profiling: bool = False
+    execution_mode: ExecutionMode = ExecutionMode.ORT_SEQUENTIAL
+    execution_order: ExecutionOrder = ExecutionOrder.DEFAULT
+    graph_optimization_level: GraphOptimizationLevel = GraphOptimizationLevel.ORT_ENABLE_ALL
+    inter_op_num_threads: int = 0
+    intra_op_num_threads: int = 0
+    log_severity_level: int = -1
+    log_verbosity_level: int = 0
+    logid: str = ""
+    optimized_model_filepath: str = ""
+    profile_file_prefix: str = "onnxruntime_profile_"
+    use_deterministic_compute: bool = False
+    use_per_session_threads: bool = True
     _meaningful = {"enable_profiling", "intra_op_num_threads", "optimized_model_filepath", "profile_file_prefix", FOLDER_ENTRY,
                    ASSIGNMENT_ENTRY}
     # Entries that would make a session do something that Selkie does not.
@@ -197,8 +202,11 @@ class SessionOptions(_Options):
 class RunOptions(_Options):
     """Of these `terminate` counts, at the beginning of a run."""
 
-    _attributes = {"log_severity_level": (-1, operator.index), "log_verbosity_level": (0, operator.index),
-                   "logid": ("", _text), "only_execute_path_to_fetches": (False, bool), "terminate": (False, bool)}
+    log_severity_level: int = -1
+    log_verbosity_level: int = 0
+    logid: str = ""
+    only_execute_path_to_fetches: bool = False
+    terminate: bool = False
     _meaningful = {"terminate"}
 
     def add_run_config_entry(self, key: str, value: str) -> None:

@@ -54,7 +54,7 @@ def _at(address: int, dtype: np.dtype, shape: Any) -> np.ndarray:
     if count == 0:
         return np.empty(shape, dtype)
     memory = (ctypes.c_byte * count).from_address(address)
-    return np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
+    return np.frombuffer(memoryview(memory), np.uint8).view(dtype).reshape(shape)
 
 
 class _Capsule:
@@ -92,6 +92,9 @@ class OrtValue:
     >>> x.tolist()
     [3.0, 4.0]
     """
+
+    _value: Any
+    _element: int | None  # ONNX's number, where NumPy's type does not say it
 
     def __init__(self, ortvalue: "OrtValue", numpy_obj: Any = None, session: Any = None) -> None:
         if not isinstance(ortvalue, OrtValue):
@@ -316,8 +319,7 @@ class SessionIOBinding:
                     buffer_ptr: int | None = None) -> None:
         """Where a device and memory are given, results are written there."""
         _check_place(device, 0, -1)
-        has_memory = buffer_ptr is not None
-        self._outputs[name] = OrtValue._of(_at(buffer_ptr, dtype_of(element_type), shape)) if has_memory else None
+        self._outputs[name] = None if buffer_ptr is None else OrtValue._of(_at(buffer_ptr, dtype_of(element_type), shape))
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         self._outputs[name] = ortvalue
