@@ -321,6 +321,19 @@ def test_the_optimized_model_is_the_model(tmp_path, caplog):
         run_sum(options)
 
 
+def test_compiled_models_are_not_changed(tmp_path):
+    selkie.compile(SUM).save(tmp_path / "m.selkie")
+    session = ort.InferenceSession(tmp_path / "m.selkie")
+    assert session.run(None, {"x": np.zeros((1, 2), np.float32)})[0].tolist() == [[1, 2]]
+    assert session.get_inputs()[0].shape == ["N", 2] and session.get_modelmeta().graph_name == ""
+    for change in (lambda o: o.add_initializer("w", ort.OrtValue.ortvalue_from_numpy(np.zeros(2, np.float32))),
+                   lambda o: o.add_free_dimension_override_by_name("N", 2)):
+        options = ort.SessionOptions()
+        change(options)
+        with pytest.raises(ort.NotImplemented, match="too late for a compiled model"):
+            ort.InferenceSession(tmp_path / "m.selkie", options)
+
+
 def test_initializers_that_are_inputs():
     proto = onnx.ModelProto.FromString(SUM.SerializeToString())
     proto.graph.input.append(models.tensor("w", [2]))

@@ -99,6 +99,7 @@ class NativeSession:
         self._sizes = {name: size for name, size in self.session_options._sizes.items() if name in known and size >= 0}
         self._model = self._compile(self._source)
         self._variants: dict[frozenset[str], Model] = {}
+        self._varying = threading.Lock()
         self.overridable_initializers = [NodeArg(*row) for row in header.get("overridable", ())]
         self.inputs_meta = self._inputs()
         self.outputs_meta = self._outputs()
@@ -118,12 +119,13 @@ class NativeSession:
 
     def _with_inputs(self, names: frozenset[str]) -> Model:
         """The model in which these initializers are inputs: compiled when they are first given."""
-        if names not in self._variants:
-            log.info("a variant of the model is compiled in which %s are inputs", ", ".join(sorted(names)))
-            if len(self._variants) == self._most_variants:
-                del self._variants[next(iter(self._variants))]
-            self._variants[names] = self._compile(sources.without_initializers(self._source, names))
-        return self._variants[names]
+        with self._varying:
+            if names not in self._variants:
+                log.info("a variant of the model is compiled in which %s are inputs", ", ".join(sorted(names)))
+                if len(self._variants) == self._most_variants:
+                    del self._variants[next(iter(self._variants))]
+                self._variants[names] = self._compile(sources.without_initializers(self._source, names))
+            return self._variants[names]
 
     def _inputs(self) -> list[NodeArg]:
         if not self._source.header:

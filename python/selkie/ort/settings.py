@@ -128,6 +128,11 @@ class SessionOptions(_Options):
         self._has_providers = False
         self._is_canceled = False
 
+    @property
+    def _changes_model(self) -> bool:
+        changes = (self._initializers, self._external_initializers, self._external_files, self._sizes_by_denotation)
+        return any(changes)
+
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
         """A size of inputs becomes a number. Names that no input has are ignored, as in onnxruntime."""
         self._sizes[_text(name)] = operator.index(size)

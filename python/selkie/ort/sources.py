@@ -45,11 +45,13 @@ def read(model: str | bytes, options: SessionOptions) -> Source:
             raise exceptions.NoSuchFile.of(f"{place}Load model {model} failed. File doesn't exist")
         source = Source(model, None, os.path.dirname(model) or ".", {})
         if os.path.isfile(model) and _core.is_artifact(model):
+            if options._changes_model or options._sizes or options.optimized_model_filepath:
+                raise exceptions.NotImplemented.of(f"{place}other initializers and sizes come too late for a compiled model")
             return source
     if options._is_canceled:
         raise exceptions.ModelLoadCanceled.of("Loading was canceled")
     _refuse_other_formats(source, place)
-    if options._initializers or options._external_initializers or options._external_files or options._sizes_by_denotation:
+    if options._changes_model:
         source.content = _patched(source, options)
         source.path = ""
     try:
