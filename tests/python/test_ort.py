@@ -277,6 +277,12 @@ def test_initializers_in_other_files(tmp_path):
     for wrong, message in [((["z.bin"], [content], [8]), "External file: m.bin not found"), ((["m.bin"], [content], [4]), "out of bounds")]:
         with pytest.raises(ort.Fail, match=message):
             with_call(in_memory, *wrong)
+    for names, wrong in [(["w", "u"], [5, 6]), (["w"], [5]), (["w"], [[5, 6]])]:
+        values = [ort.OrtValue.ortvalue_from_numpy(np.array(wrong, np.float32)) for _ in names]
+        with pytest.raises(ort.Fail, match="Failed to find existing initializer with name u|do not match: w"):
+            with_call("add_external_initializers", names, values)
+    with pytest.raises(RuntimeError, match="already been added: w"):
+        ort.SessionOptions().add_external_initializers(["w", "w"], [five, five])
     with pytest.raises(ort.Fail, match="non-external initializer"):
         with_call("add_external_initializers", ["w"], [five], proto=SUM)
     with pytest.raises(ort.Fail, match="m.bin"):

@@ -152,7 +152,10 @@ class SessionOptions(_Options):
         """Of initializers whose elements lie in other files, which are then not read."""
         if len(names) != len(values):
             raise RuntimeError("Expecting names and ort_values lists to have equal length")
-        self._external_initializers.update({_text(name): value.numpy() for name, value in zip(names, values)})
+        for name, value in zip(names, values):
+            if name in self._external_initializers:
+                raise RuntimeError(f"An OrtValue for this name has already been added: {name}")
+            self._external_initializers[_text(name)] = value.numpy()
 
     def add_external_initializers_from_files_in_memory(self, names: Sequence[str], buffers: Sequence[Any],
                                                        lengths: Sequence[int]) -> None:

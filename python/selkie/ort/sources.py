@@ -77,11 +77,20 @@ def _refuse_other_formats(source: Source, place: str) -> None:
 
 def _patched(source: Source, options: SessionOptions) -> bytes:
     """The model with its options' initializers and sizes."""
+    missing = set(options._external_initializers)
+
+    def initializer(tensor: memoryview) -> bytes:
+        missing.discard(protobuf.text(tensor, protobuf.TENSOR_NAME))
+        return _initializer(tensor, options)
+
     try:
         model = protobuf.with_sizes(source.bytes(), options._sizes_by_denotation)
-        return protobuf.with_initializers(memoryview(model), lambda tensor: _initializer(tensor, options))
+        content = protobuf.with_initializers(memoryview(model), initializer)
     except (IndexError, ValueError, TypeError) as error:
         raise exceptions.InvalidProtobuf.of(f"Protobuf parsing failed: {error}") from None
+    if missing:
+        raise exceptions.Fail.of(f"Failed to find existing initializer with name {min(missing)}.")
+    return content
 
 
 def _initializer(given: memoryview, options: SessionOptions) -> bytes:
@@ -93,6 +102,8 @@ def _initializer(given: memoryview, options: SessionOptions) -> bytes:
         if place is None:
             raise exceptions.Fail.of(f"Trying to replace non-external initializer with external data: {name}")
         array = options._external_initializers[name]
+        if element_of(array.dtype)[0] != element_type or list(array.shape) != protobuf.sizes_of(given):
+            raise exceptions.Fail.of(f"Replacement tensor's data type or dimensions do not match: {name}")
     if array is not None:
         return _tensor_of(name, element_type, array)
     if place is None or not options._external_files:
