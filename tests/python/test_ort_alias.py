@@ -94,8 +94,10 @@ def test_other_pythons_find_what_they_have(tmp_path):
     """As if in an environment without Selkie, which the program starts."""
     (tmp_path / "onnxruntime.py").write_text("print('this is onnxruntime itself')")
     (tmp_path / "program.py").write_text("""
-import subprocess, sys
-child = subprocess.run([sys.executable, "-S", "-c", "import onnxruntime"], capture_output=True, text=True)
+import os, subprocess, sys
+only_here = os.pathsep.join(os.environ["PYTHONPATH"].split(os.pathsep)[:2])
+child = subprocess.run([sys.executable, "-S", "-c", "import onnxruntime"], capture_output=True, text=True,
+                       env={**os.environ, "PYTHONPATH": only_here})
 print(child.stdout, child.stderr)
 """)
     assert "this is onnxruntime itself" in run(tmp_path, "program.py", path=str(tmp_path))
