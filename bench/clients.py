@@ -81,7 +81,7 @@ def work(name: str, repeat: int) -> None:
         begin = time.perf_counter()
         run()
         times.append(time.perf_counter() - begin)
-    runtime = sys.modules["onnxruntime"].__name__
+    runtime = sys.modules["onnxruntime"].package_name
     print("\n" + json.dumps({"runtime": runtime, "results": results, "ready_ms": ready * 1e3, "ms": min(times) * 1e3}))
 
 
@@ -119,7 +119,7 @@ def main() -> int:
     for name in options.clients:
         rounds = [(start(name, [], options.repeat), start(name, ["-m", "selkie.ort"], options.repeat))
                   for _ in range(options.rounds)]
-        assert rounds[0][0]["runtime"] == "onnxruntime" and rounds[0][1]["runtime"] == "selkie.ort"
+        assert rounds[0][0]["runtime"] == "onnxruntime" and rounds[0][1]["runtime"] == "selkie"
         text = difference(rounds[0][0]["results"], rounds[0][1]["results"])
         theirs, ours = (min(r[i]["ms"] for r in rounds) for i in (0, 1))
         their_start, our_start = (min(r[i]["ready_ms"] for r in rounds) for i in (0, 1))

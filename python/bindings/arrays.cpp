@@ -200,12 +200,26 @@ std::optional<DType> dtype_of(nb::dlpack::dtype given) {
   }
 }
 
+// A view that NumPy makes of another library's array, dense or not; nothing if it cannot.
+nb::object numpy_view(PyObject* given) {
+  try {
+    return nb::module_::import_("numpy").attr("from_dlpack")(nb::borrow(given));
+  } catch (const nb::python_error&) {
+    return {};
+  }
+}
+
 // Of another library, such as torch.
-Tensor dlpack_tensor(PyObject* given, const std::string& name, Kept& kept) {
+Tensor dlpack_tensor(PyObject* given, const ir::Type& type, const std::string& name, Kept& kept) {
   nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array;
-  if (!nb::try_cast(nb::borrow(given), array))
-    fail_input("input '{}' is a {}, whose elements cannot be read as those of a dense array in main memory", name,
-               Py_TYPE(given)->tp_name);
+  if (!nb::try_cast(nb::borrow(given), array)) {
+    nb::object view = numpy_view(given);
+    if (!view.is_valid())
+      fail_input("input '{}' is a {}, whose elements cannot be read as those of a dense array in main memory", name,
+                 Py_TYPE(given)->tp_name);
+    kept.push_back(view);
+    return array_tensor(reinterpret_cast<PyArrayObject*>(view.ptr()), type, name, kept);
+  }
   std::optional<DType> dtype = dtype_of(array.dtype());
   if (!dtype) fail_input("input '{}' has elements of a type that no model takes", name);
   Dims dims;
@@ -314,7 +328,7 @@ HostValue to_value(PyObject* given, const ir::Type& type, const std::string& nam
   if (given == Py_None) fail_input("input '{}' ({}) is None, but must be an array", name, to_string(type));
   if (!PyArray_CheckScalar(given) && nb::ndarray_check(nb::handle(given)) &&
       PyObject_HasAttrString(given, "__dlpack__"))
-    return dlpack_tensor(given, name, kept);
+    return dlpack_tensor(given, type, name, kept);
   return converted_tensor(given, type, name, kept);
 }
 

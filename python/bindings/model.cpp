@@ -1,8 +1,10 @@
 #include "model.h"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "driver/artifact.h"
 #include "failures.h"
@@ -21,6 +23,18 @@ nb::object interned(const std::string& text) {
 }
 
 std::string text_of(PyObject* object) { return nb::str(nb::borrow(object)).c_str(); }
+
+// While it lives, runs of the context are recorded.
+class Recording {
+ public:
+  Recording(runtime::Context& context, runtime::Profile& profile) : context_(context) { context.record_to(&profile); }
+  ~Recording() { context_.record_to(nullptr); }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+ private:
+  runtime::Context& context_;
+};
 
 }  // namespace
 
@@ -107,7 +121,20 @@ std::vector<HostValue> Model::bind(PyObject* arguments, PyObject* keywords, PyOb
 std::vector<HostValue> Model::run(std::span<const HostValue> inputs) {
   declared_->check_before_run(inputs);
   Contexts::Lease context(*contexts_);
+  if (records_) return recorded_run(*context, inputs);
   return api::run(*context, *declared_, inputs);
+}
+
+std::vector<HostValue> Model::recorded_run(runtime::Context& context, std::span<const HostValue> inputs) {
+  runtime::Profile profile;
+  Recording recording(context, profile);
+  std::vector<HostValue> outputs = api::run(context, *declared_, inputs);
+  std::scoped_lock lock(recording_);
+  size_t room = runtime::Profile::most_events - recorded_.events.size();
+  std::move(profile.events.begin(),
+            profile.events.begin() + static_cast<int64_t>(std::min(room, profile.events.size())),
+            std::back_inserter(recorded_.events));
+  return outputs;
 }
 
 nb::object Model::call(PyObject* arguments, PyObject* keywords) {
@@ -183,19 +210,30 @@ nb::object Model::profile(const nb::tuple& arguments, const nb::dict& keywords, 
     run(inputs);  // the first one makes plans and memory
     runtime::Profile profile;
     Contexts::Lease context(*contexts_);
-    context->record_to(&profile);
-    try {
-      for (int i = 0; i < runs; ++i) context->run(inputs);
-    } catch (...) {
-      context->record_to(nullptr);
-      throw;
-    }
-    context->record_to(nullptr);
+    Recording recording(*context, profile);
+    for (int i = 0; i < runs; ++i) context->run(inputs);
     double roof = kernels::fma_roof(kernels::best_isa());
     table = fmt::format("{}roof: {:.1f} GFLOP/s of one core\n", runtime::profile_table(profile, roof * 1e9), roof);
     trace = runtime::chrome_trace(profile);
   }
   return nb::make_tuple(table, trace);
+}
+
+void Model::record() { records_ = true; }
+
+nb::list Model::recorded() {
+  records_ = false;
+  runtime::Profile profile;
+  {
+    nb::gil_scoped_release unlocked;
+    std::scoped_lock lock(recording_);
+    std::swap(profile, recorded_);
+  }
+  nb::list rows;
+  for (const runtime::Profile::Event& e : profile.events)
+    rows.append(
+        nb::make_tuple(e.begin_ns, e.end_ns, e.work.kind, e.work.node, e.work.shape, e.work.operations, e.work.bytes));
+  return rows;
 }
 
 void Model::save(const std::string& path) {

@@ -3,7 +3,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "api/source.h"
 #include "arrays.h"
 #include "contexts.h"
+#include "runtime/profile.h"
 
 namespace selkie::python {
 
@@ -26,6 +29,10 @@ class Model {
   nanobind::object run_named(const nanobind::dict& feeds, const nanobind::object& names);
   // What each kernel took, as a table, and as Chrome's trace events.
   nanobind::object profile(const nanobind::tuple& arguments, const nanobind::dict& keywords, int runs);
+  // From now on runs are recorded; `recorded` ends it and gives rows of (begin and end in nanoseconds of the steady
+  // clock, kind, node, shape, operations, bytes), one for each kernel of each run.
+  void record();
+  nanobind::list recorded();
   void save(const std::string& path);
 
   const driver::Built& built() const { return built_; }
@@ -43,6 +50,7 @@ class Model {
   void bind_names(PyObject* feeds, std::vector<PyObject*>& given, PyObject* ignored) const;
   size_t find_input(PyObject* name) const;
   std::vector<HostValue> run(std::span<const HostValue> inputs);
+  std::vector<HostValue> recorded_run(runtime::Context& context, std::span<const HostValue> inputs);
   nanobind::object write_outputs(const std::vector<HostValue>& outputs, PyObject* out) const;
 
   api::Source source_;
@@ -52,6 +60,9 @@ class Model {
   std::unique_ptr<Foreign> foreign_;
   std::unique_ptr<Contexts> contexts_;
   std::unique_ptr<api::DeclaredInputs> declared_;
+  std::atomic<bool> records_ = false;
+  std::mutex recording_;
+  runtime::Profile recorded_;  // by several threads
 };
 
 }  // namespace selkie::python

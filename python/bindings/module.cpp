@@ -49,7 +49,8 @@ driver::Options options_of(const nb::dict& given) {
 
 void make_model(Model* self, const std::string& path, const nb::object& bytes, const std::vector<std::string>& facts,
                 const nb::dict& options) {
-  api::Source source{.path = path, .facts = facts, .options = options_of(options)};
+  api::Source source{
+      .path = path, .folder = nb::cast<std::string>(options["folder"]), .facts = facts, .options = options_of(options)};
   new (self) Model(std::move(source), bytes, nb::cast<int>(options["threads"]), nb::cast<size_t>(options["contexts"]),
                    nb::cast<bool>(options["keep_source"]));
 }
@@ -105,6 +106,8 @@ NB_MODULE(_core, m) {
       .def("__init__", &make_model, nb::arg("path"), nb::arg("bytes").none(), nb::arg("facts"), nb::arg("options"))
       .def("_run", &Model::run_named, nb::arg("feeds"), nb::arg("names").none())
       .def("_profile", &Model::profile, nb::arg("inputs"), nb::arg("named"), nb::arg("runs"))
+      .def("_record", &Model::record)
+      .def("_recorded", &Model::recorded)
       .def("_save", &Model::save, nb::arg("path"))
       .def("_ports", &Model::ports, nb::arg("outputs"))
       .def("_counts", &counts)

@@ -15,7 +15,14 @@ from selkie.model import Model
 
 
 class SelkieRep(BackendRep):
-    """A compiled model with its outputs by position and by name."""
+    """A compiled model with its outputs by position and by name.
+
+    >>> import numpy as np, onnx, selkie.backend
+    >>> rep = selkie.backend.prepare(onnx.load("examples/dynamic.onnx"))
+    >>> outputs = rep.run([np.zeros((2, 12), np.int64)])
+    >>> outputs.probabilities.shape, outputs[1].dtype
+    ((2, 4), dtype('float32'))
+    """
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -51,7 +58,12 @@ class SelkieBackend(Backend):
     @classmethod
     def run_node(cls, node: onnx.NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None,
                  **kwargs: Any) -> Any:
-        """A node by itself; empty names stand for operands that are left out."""
+        """A node by itself; empty names stand for operands that are left out.
+
+        >>> import numpy as np, onnx, selkie.backend
+        >>> selkie.backend.run_node(onnx.helper.make_node("Add", ["a", "b"], ["c"]), [np.array([1.0]), np.array([2.0])]).c
+        array([3.])
+        """
         names = [name for name in node.input if name]
         values = [np.asarray(value) for value in inputs]
         ports = [onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)

@@ -82,12 +82,22 @@ class Model(_core.Model):
     One output is returned as an array, several as a tuple. Sequences are lists, an empty optional is None, maps are
     dicts, strings are arrays of objects. With `out=` (an array, or a tuple of one for each output) results are written
     there and `out` is returned.
+
+    >>> import numpy as np, selkie
+    >>> model = selkie.compile("examples/dynamic.onnx", threads=1)
+    >>> ids = np.zeros((2, 12), np.int64)
+    >>> [y.shape for y in model(ids)] == [y.shape for y in model({"ids": ids})] == [y.shape for y in model(ids=ids)]
+    True
+    >>> out = model(ids)
+    >>> model(ids, out=out) is out
+    True
     """
 
     def __init__(self, model: Any, *, dims: Any = None, threads: int | None = None, exact: bool = False,
                  without: Iterable[str] = (), cache_dir: str | os.PathLike[str] | None = None,
                  cache_bytes: int = 256 << 20, seed: int = 0, memory_limit: int = 0, time_limit: float = 0,
-                 trip_limit: int = 0, item_limit: int = 0, contexts: int | None = None, keep_source: bool = True) -> None:
+                 trip_limit: int = 0, item_limit: int = 0, contexts: int | None = None, keep_source: bool = True,
+                 folder: str | os.PathLike[str] = ".") -> None:
         path, content = _source(model)
         options = {
             "exact": exact, "without": list(without), "seed": seed, "memory_limit": memory_limit,
@@ -95,6 +105,7 @@ class Model(_core.Model):
             "cache_dir": "" if cache_dir is None else os.fsdecode(cache_dir), "cache_bytes": cache_bytes,
             "compile_threads": cores(), "threads": cores() if threads is None else max(int(threads), 1),
             "contexts": max(cores() if contexts is None else int(contexts), 1), "keep_source": keep_source,
+            "folder": os.fsdecode(folder),
         }
         super().__init__(path, content, _facts(dims), options)
         self._title = path or "model"
@@ -115,21 +126,43 @@ class Model(_core.Model):
         return self._counts()
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """Runs on inputs by name; returns outputs by name."""
+        """Runs on inputs by name; returns outputs by name.
+
+        >>> import numpy as np, selkie
+        >>> list(selkie.compile("examples/dynamic.onnx").run({"ids": np.zeros((2, 12), np.int64)}))
+        ['probabilities', 'changes']
+        """
         return dict(zip([name for name, *_ in self._ports(True)], self._run(dict(feeds), None)))
 
     def explain(self, node: str | None = None, **sizes: int) -> Report:
-        """What is known of the shapes before the run, and what the model compiles to; of one node or value: why."""
+        """What is known of the shapes before the run, and what the model compiles to; of one node or value: why.
+
+        >>> import selkie
+        >>> model = selkie.compile("examples/dynamic.onnx")
+        >>> print(str(model.explain("probabilities")).splitlines()[0])
+        softmax (softmax): ISDOS
+        """
         if node is not None:
             return Report(self._explain_node(node))
         return Explanation(*self._explain(list(sizes.items())), lambda: self._explain_page(self._title))
 
     def plan(self, **sizes: int) -> Plan:
-        """What a run needs of memory at these sizes; sizes that are not given are samples."""
+        """What a run needs of memory at these sizes; sizes that are not given are samples.
+
+        >>> import selkie
+        >>> selkie.compile("examples/dynamic.onnx").plan(B=1, S=128).svg[:4]
+        '<svg'
+        """
         return Plan(*self._plan(list(sizes.items()), self._title))
 
     def profile(self, *args: Any, runs: int = 10, **inputs: Any) -> Profile:
-        """Times of the kernels over some runs on these inputs, after one that is not counted."""
+        """Times of the kernels over some runs on these inputs, after one that is not counted.
+
+        >>> import numpy as np, selkie
+        >>> profile = selkie.compile("examples/dynamic.onnx").profile(np.zeros((2, 12), np.int64), runs=2)
+        >>> sorted(profile.json)
+        ['displayTimeUnit', 'traceEvents']
+        """
         return Profile(*self._profile(args, inputs, max(runs, 1)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -141,7 +174,11 @@ class Model(_core.Model):
         return f"<selkie.Model ({ports[0]}) -> ({ports[1]})>"
 
 
-def compile(model: Any, **options: Any) -> Model:
+def compile(model: Any, *, dims: Mapping[str, Any] | Iterable[str] | None = None, threads: int | None = None,
+            exact: bool = False, without: Iterable[str] = (), cache_dir: str | os.PathLike[str] | None = None,
+            cache_bytes: int = 256 << 20, seed: int = 0, memory_limit: int = 0, time_limit: float = 0, trip_limit: int = 0,
+            item_limit: int = 0, contexts: int | None = None, keep_source: bool = True,
+            folder: str | os.PathLike[str] = ".") -> Model:
     """Compiles a model once, for all shapes.
 
     `model`: a path (ONNX, or text IR ending in .sk), bytes, a file object, or an onnx.ModelProto.
@@ -154,6 +191,7 @@ def compile(model: Any, **options: Any) -> Model:
     - `memory_limit` (bytes), `time_limit` (seconds), `trip_limit`, `item_limit`: what a run may use at most
     - `contexts`: how many threads can run the model at the same time (one per core); more wait
     - `seed`: of random operators; `keep_source`: hold the bytes of a model that is no file, for `explain` and `plan`
+    - `folder`: of weights that lie beside a model that is no file
 
     >>> import numpy as np, selkie
     >>> model = selkie.compile("examples/dynamic.onnx", threads=1)
@@ -163,11 +201,14 @@ def compile(model: Any, **options: Any) -> Model:
     >>> probabilities.shape
     (2, 4)
     """
-    return Model(model, **options)
+    return Model(model, dims=dims, threads=threads, exact=exact, without=without, cache_dir=cache_dir, cache_bytes=cache_bytes,
+                 seed=seed, memory_limit=memory_limit, time_limit=time_limit, trip_limit=trip_limit, item_limit=item_limit,
+                 contexts=contexts, keep_source=keep_source, folder=folder)
 
 
-def load(path: str | os.PathLike[str], **options: Any) -> Model:
-    """A model that `Model.save` or `selkie compile` wrote; `options` as for `compile`, where they make sense.
+def load(path: str | os.PathLike[str], *, threads: int | None = None, seed: int = 0, memory_limit: int = 0,
+         time_limit: float = 0, trip_limit: int = 0, item_limit: int = 0, contexts: int | None = None) -> Model:
+    """A model that `Model.save` or `selkie compile` wrote; options are as for `compile`.
 
     >>> import tempfile, selkie
     >>> with tempfile.NamedTemporaryFile(suffix=".selkie") as file:
@@ -177,7 +218,8 @@ def load(path: str | os.PathLike[str], **options: Any) -> Model:
     """
     if os.path.exists(path) and not _core.is_artifact(os.fsdecode(path)):
         raise ModelError(f"'{os.fsdecode(path)}' is not a compiled model: selkie.compile takes models")
-    return Model(path, **options)
+    return Model(path, threads=threads, seed=seed, memory_limit=memory_limit, time_limit=time_limit, trip_limit=trip_limit,
+                 item_limit=item_limit, contexts=contexts)
 
 
 __all__ = ["Error", "Model", "Port", "compile", "cores", "load"]

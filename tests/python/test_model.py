@@ -1,7 +1,12 @@
 """selkie.compile and what it gives."""
+import inspect
 import io
+import mmap
 import os
+import resource
+import sys
 import threading
+import time
 
 import ml_dtypes
 import numpy as np
@@ -11,6 +16,7 @@ from onnx import TensorProto, helper
 
 import models
 import selkie
+from selkie import ort
 
 
 @pytest.fixture
@@ -238,6 +244,94 @@ def test_other_arrays(text):
     assert np.array_equal(m(x.t().contiguous().t()), np.ones((3, 2)))
     bits = selkie.compile(models.one_node("Relu", TensorProto.BFLOAT16))(torch.tensor([-1.0, 2.0], dtype=torch.bfloat16))
     assert bits.tolist() == [0, 2]
+
+
+class Producer:
+    """An array of another library than NumPy, as far as anybody can see."""
+
+    def __init__(self, array):
+        self.array, self.asked = array, 0
+
+    def __dlpack__(self, **options):
+        self.asked += 1
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_arrays_by_dlpack(text):
+    m = text(models.ADD)
+    given = Producer(np.arange(6, dtype=np.float32).reshape(3, 2))
+    assert np.array_equal(m(given), given.array + 1) and given.asked == 1
+    assert np.array_equal(m(Producer(given.array[::2])), given.array[::2] + 1)  # not dense: copied
+    with pytest.raises(selkie.InputError, match="must be of type f32, but is of f64"):
+        m(Producer(given.array.astype(np.float64)))
+    assert ort.OrtValue.from_dlpack(given).data_ptr() == given.array.ctypes.data
+
+
+@pytest.mark.parametrize("kind", [np.asarray, Producer])
+def test_inputs_are_read_where_they_lie(kind):
+    """Of pages that nobody has written, a copy would take memory, but reading some of them does not."""
+    size = 1 << 30
+    pages = np.frombuffer(mmap.mmap(-1, size), np.float32).reshape(-1, 4)
+    part = helper.make_node("Slice", ["x", "from", "to"], ["y"])
+    bounds = [onnx.numpy_helper.from_array(np.array([at]), name) for name, at in (("from", 7), ("to", 9))]
+    m = selkie.compile(models.model([part], [models.tensor("x", ["N", 4])], [models.tensor("y", None)], initializer=bounds))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert m(kind(pages)).tolist() == [[0] * 4] * 2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < size >> 12  # kilobytes: a quarter
+
+
+def test_other_threads_go_on_during_a_run():
+    """The interpreter's lock is not taken away from the running thread: the other one has it only if a run lets go of it."""
+    product = helper.make_node("MatMul", ["x", "x"], ["y"])
+    m = selkie.compile(models.model([product], [models.tensor("x", ["N", "N"])], [models.tensor("y", ["N", "N"])]), threads=1)
+    x = np.zeros((1000, 1000), np.float32)
+    m(x)
+    count, stop, interval = 0, threading.Event(), sys.getswitchinterval()
+
+    def work():
+        nonlocal count
+        while not stop.is_set():
+            count += 1
+            time.sleep(0)
+
+    other = threading.Thread(target=work)
+    other.start()
+    try:
+        sys.setswitchinterval(1000)
+        advanced = False
+        for _ in range(50):
+            before = count
+            m(x)
+            advanced = advanced or count > before
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        other.join()
+    assert advanced
+
+
+def test_weights_beside_a_model_of_bytes(tmp_path):
+    weights = onnx.numpy_helper.from_array(np.array([1, 2], np.float32), "w")
+    proto = models.model([helper.make_node("Add", ["x", "w"], ["y"])], [models.tensor("x", [2])], [models.tensor("y", [2])],
+                         initializer=[weights])
+    onnx.save_model(proto, tmp_path / "m.onnx", save_as_external_data=True, location="m.bin", size_threshold=0)
+    m = selkie.compile((tmp_path / "m.onnx").read_bytes(), folder=tmp_path)
+    assert m(np.zeros(2, np.float32)).tolist() == [1, 2]
+    with pytest.raises(selkie.ModelError, match="m.bin"):
+        selkie.compile((tmp_path / "m.onnx").read_bytes())
+
+
+def test_signatures():
+    """What compile and load take is what a model takes, with the same defaults."""
+    model = inspect.signature(selkie.Model.__init__).parameters
+    for function in (selkie.compile, selkie.load):
+        for name, parameter in list(inspect.signature(function).parameters.items())[1:]:
+            assert parameter.kind is parameter.KEYWORD_ONLY and parameter.default == model[name].default
+            assert parameter.annotation not in (inspect.Parameter.empty, "Any")
+    assert list(inspect.signature(selkie.compile).parameters)[1:] == list(model)[2:]
 
 
 def test_dlpack_of_results(text):

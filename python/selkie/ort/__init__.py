@@ -1,4 +1,4 @@
-"""The commonly used part of onnxruntime's Python API, on Selkie.
+"""onnxruntime's Python API, on Selkie.
 
     import selkie.ort as onnxruntime
 
@@ -6,68 +6,28 @@ or, for programs that cannot be changed, `python -m selkie.ort program.py`.
 """
 from __future__ import annotations
 
-import logging as _logging
+from selkie.ort import capi
+from selkie.ort.capi import onnxruntime_inference_collection, onnxruntime_pybind11_state
+from selkie.ort.devices import (OrtAllocatorType, OrtArenaCfg, OrtDevice, OrtDeviceMemoryType, OrtDeviceVendorId,
+                                OrtEpAssignedNode, OrtEpAssignedSubgraph, OrtEpDevice, OrtExecutionProviderDevicePolicy,
+                                OrtHardwareDevice, OrtHardwareDeviceType, OrtMemoryInfo, OrtMemoryInfoDeviceType, OrtMemType,
+                                get_ep_devices)
+from selkie.ort.exceptions import *  # noqa: F403: onnxruntime has them in capi only
+from selkie.ort.module import VERSION as __version__
+from selkie.ort.module import (OrtCompileApiFlags, OrtExternalInitializerInfo, OrtSparseFormat, create_and_register_allocator,
+                               create_and_register_allocator_v2, disable_telemetry_events, enable_telemetry_events,
+                               get_all_providers, get_available_providers, get_build_info, get_device, get_version_string,
+                               has_collective_ops, preload_dlls, print_debug_info, set_default_logger_severity,
+                               set_default_logger_verbosity, set_global_thread_pool_sizes)
+from selkie.ort.native import ModelMetadata, NodeArg, set_seed
+from selkie.ort.session import InferenceSession
+from selkie.ort.settings import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
+from selkie.ort.unsupported import NAMES as _UNSUPPORTED
+from selkie.ort.values import IOBinding, OrtValue, SessionIOBinding, copy_tensors
 
-from selkie.ort import exceptions
-from selkie.ort.exceptions import *  # noqa: F403: onnxruntime has them here, too
-from selkie.ort.session import PROVIDERS, InferenceSession, ModelMetadata, NodeArg, set_seed
-from selkie.ort.settings import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType, OrtMemType,
-                                 RunOptions, SessionOptions, log)
-from selkie.ort.values import IOBinding, OrtDevice, OrtValue, SessionIOBinding
-
-# The version of onnxruntime whose API this follows.
-__version__ = "1.31.1"
+__author__ = "Selkie"
 version = __version__
 package_name = "selkie"
 cuda_version = ""
-
-
-def get_available_providers() -> list[str]:
-    return list(PROVIDERS)
-
-
-get_all_providers = get_available_providers
-
-
-def get_device() -> str:
-    return "CPU"
-
-
-def get_version_string() -> str:
-    return __version__
-
-
-def get_build_info() -> str:
-    import selkie
-
-    return f"selkie {selkie.__version__}"
-
-
-def set_default_logger_severity(severity: int) -> None:
-    """0 (all) … 4 (fatal): of the log 'selkie.ort'."""
-    log.setLevel([_logging.DEBUG, _logging.INFO, _logging.WARNING, _logging.ERROR, _logging.CRITICAL][max(0, min(severity, 4))])
-
-
-def set_default_logger_verbosity(verbosity: int) -> None:
-    """Without meaning here."""
-
-
-def disable_telemetry_events() -> None:
-    """There are none."""
-
-
-enable_telemetry_events = disable_telemetry_events
-
-
-def preload_dlls(*_: object, **__: object) -> None:
-    """There are none."""
-
-
-def print_debug_info() -> None:
-    print(get_build_info())
-
-
-__all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata",
-           "NodeArg", "OrtAllocatorType", "OrtDevice", "OrtMemType", "OrtValue", "RunOptions", "SessionIOBinding",
-           "SessionOptions", "get_all_providers", "get_available_providers", "get_build_info", "get_device",
-           "get_version_string", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed"]
+import_capi_exception = None
+globals().update(_UNSUPPORTED)

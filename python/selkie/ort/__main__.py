@@ -15,11 +15,11 @@ def main() -> None:
         sys.exit(__doc__)
     alias.install()
     sys.argv = arguments
+    sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.abspath(arguments[0]))
+    alias.install_for_children()
     if is_module:
-        sys.path[0] = os.getcwd()
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
     else:
-        sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
         runpy.run_path(arguments[0], run_name="__main__")
 
 

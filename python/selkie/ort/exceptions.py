@@ -1,4 +1,6 @@
 """The exceptions that onnxruntime raises, under its names. Each is also a `selkie.Error`."""
+import builtins
+
 from selkie.errors import Error
 
 
@@ -13,9 +15,9 @@ class OrtError(Error):
         return cls(f"[ONNXRuntimeError] : {cls.code} : {cls.label} : {text}")
 
 
-def _kind(name: str, code: int, label: str) -> type[OrtError]:
+def _kind(name: str, code: int, label: str, *more: type) -> type[OrtError]:
     module = "onnxruntime.capi.onnxruntime_pybind11_state"
-    return type(name, (OrtError,), {"code": code, "label": label, "__module__": module})
+    return type(name, (OrtError, *more), {"code": code, "label": label, "__module__": module})
 
 
 Fail = _kind("Fail", 1, "FAIL")
@@ -26,9 +28,14 @@ EngineError = _kind("EngineError", 5, "ENGINE_ERROR")
 RuntimeException = _kind("RuntimeException", 6, "RUNTIME_EXCEPTION")
 InvalidProtobuf = _kind("InvalidProtobuf", 7, "INVALID_PROTOBUF")
 ModelLoaded = _kind("ModelLoaded", 8, "MODEL_LOADED")
-NotImplemented = _kind("NotImplemented", 9, "NOT_IMPLEMENTED")
+# What Selkie refuses by name is Python's error of that kind, too.
+NotImplemented = _kind("NotImplemented", 9, "NOT_IMPLEMENTED", builtins.NotImplementedError)
 InvalidGraph = _kind("InvalidGraph", 10, "INVALID_GRAPH")
 EPFail = _kind("EPFail", 11, "EP_FAIL")
-NotFound = _kind("NotFound", 15, "NOT_FOUND")
+ModelLoadCanceled = _kind("ModelLoadCanceled", 12, "MODEL_LOAD_CANCELED")
+ModelRequiresCompilation = _kind("ModelRequiresCompilation", 13, "MODEL_REQUIRES_COMPILATION")
+NotFound = _kind("NotFound", 14, "NOT_FOUND")
+DeviceReset = _kind("DeviceReset", 15, "DEVICE_RESET")
 __all__ = NAMES = ["Fail", "InvalidArgument", "NoSuchFile", "NoModel", "EngineError", "RuntimeException", "InvalidProtobuf",
-         "ModelLoaded", "NotImplemented", "InvalidGraph", "EPFail", "NotFound"]
+                   "ModelLoaded", "NotImplemented", "InvalidGraph", "EPFail", "ModelLoadCanceled",
+                   "ModelRequiresCompilation", "NotFound", "DeviceReset"]
