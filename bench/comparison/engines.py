@@ -138,11 +138,18 @@ class Engine:
         start = time.perf_counter()
         return self.ask("load", limit or max(self.limit, 120)) | {"seconds": time.perf_counter() - start}
 
-    def set_inputs(self, inputs):
+    def save_inputs(self, inputs):
+        """The commands by which the engine takes them."""
+        commands = []
         for i, (name, value) in enumerate(inputs.items()):
             path = Path(self.folder.name) / f"input_{i}.npy"  # names of inputs may hold what paths may not
             np.save(path, value)
-            self.ask(f"input {name}={path}")
+            commands.append(f"input {name}={path}")
+        return commands
+
+    def set_inputs(self, inputs):
+        for command in self.save_inputs(inputs):
+            self.ask(command)
 
     def run(self, count=1):
         """Seconds of each run; by processor time only their mean is known, with what the command itself takes."""
