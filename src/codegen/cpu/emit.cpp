@@ -146,8 +146,7 @@ void Emitter::emit_scalar_loop(const Statement& s) {
   forget(&Emitter::reads_local, root_);
   auto outside = root_.values;
   Number first(builder_, builder_.CreateLoad(builder_.getInt64Ty(), at));
-  Quotients quotients(builder_, integers_, kernel_, s.variable.node(), first,
-                      [&](llvm::Type* type) { return new_slot(type); });
+  Quotients quotients(builder_, integers_, kernel_, s, first, [&](llvm::Type* type) { return new_slot(type); });
   emit_counted(at, limit, 1, [&](Number index) {
     integers_.bind(s.variable.node(), index);
     quotients.begin_iteration();

@@ -9,12 +9,27 @@ namespace selkie::codegen::cpu {
 using sym::Kind;
 using sym::Node;
 
-Quotients::Quotients(Builder& builder, Integers& integers, const kir::Kernel& kernel, const Node* variable,
+Quotients::Quotients(Builder& builder, Integers& integers, const kir::Kernel& kernel, const kir::Statement& loop,
                      Number first, const NewSlot& new_slot)
     : builder_(builder), integers_(integers) {
-  for (const kir::Expr& e : kernel.expressions)
-    if (e.integer) collect(e.integer.node());
-  counters_ = counters_of(variable, first, new_slot);
+  std::set<kir::ExprId> seen;
+  collect(kernel, loop.body, seen);
+  counters_ = counters_of(loop.variable.node(), first, new_slot);
+}
+
+// What a kernel has of expressions that nothing asks for is not counted.
+void Quotients::collect(const kir::Kernel& kernel, const kir::Block& block, std::set<kir::ExprId>& seen) {
+  auto walk = [&](auto& self, kir::ExprId id) -> void {
+    if (id == kir::no_expr || !seen.insert(id).second) return;
+    if (kernel[id].integer) collect(kernel[id].integer.node());
+    for (kir::ExprId operand : kernel[id].operands) self(self, operand);
+  };
+  for (const kir::Statement& s : block) {
+    walk(walk, s.value);
+    walk(walk, s.index);
+    if (s.extent) collect(s.extent.node());
+    collect(kernel, s.body, seen);
+  }
 }
 
 // Divisions by numbers are a product and a shift, or less.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "codegen/cpu/integers.h"
@@ -15,7 +16,7 @@ class Quotients {
   using NewSlot = std::function<llvm::AllocaInst*(llvm::Type*)>;
 
   // Before the loop, whose variable begins with `first`. Divisors are what is bound there.
-  Quotients(Builder& builder, Integers& integers, const kir::Kernel& kernel, const sym::Node* variable, Number first,
+  Quotients(Builder& builder, Integers& integers, const kir::Kernel& kernel, const kir::Statement& loop, Number first,
             const NewSlot& new_slot);
 
   void begin_iteration();
@@ -34,6 +35,7 @@ class Quotients {
   };
 
   std::vector<Counter> counters_of(const sym::Node* dividend, Number first, const NewSlot& new_slot);
+  void collect(const kir::Kernel& kernel, const kir::Block& block, std::set<kir::ExprId>& seen);
   void collect(const sym::Node* node);
   void advance(Counter& counter, Number step);
   template <class F>
@@ -42,7 +44,7 @@ class Quotients {
 
   Builder& builder_;
   Integers& integers_;
-  std::vector<const sym::Node*> divisions_;  // of naturals, of the whole kernel
+  std::vector<const sym::Node*> divisions_;  // of naturals, in the loop
   std::vector<Counter> counters_;
 };
 
