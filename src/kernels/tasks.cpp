@@ -23,7 +23,8 @@ Cut cut_tasks(const CutRequest& asked) {
   request.row_step = std::max<int64_t>(1, request.row_step);
   Cut cut{.rows = request.row_step, .columns = round_up(request.columns, request.column_step)};
   if (request.threads <= 1) return cut;
-  double products = static_cast<double>(request.rows) * static_cast<double>(request.columns) *
+  // One row takes as long as two: both wait for weights.
+  double products = static_cast<double>(std::max<int64_t>(2, request.rows)) * static_cast<double>(request.columns) *
                     static_cast<double>(std::max<int64_t>(1, request.products));
   auto worth = static_cast<int64_t>(std::min(products / least_products_of_task, 1e6));
   int64_t wanted = std::clamp<int64_t>(worth, 1, request.threads * tasks_per_thread);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "runtime/place.h"
 
 namespace selkie::runtime {
 namespace {
@@ -56,6 +57,7 @@ void Workers::run(const Job& job, size_t scratch_bytes) {
   job_ = job;
   scratch_bytes_ = scratch_bytes;
   next_task_.store(0, std::memory_order_relaxed);
+  caller_processor_.store(present_processor(), std::memory_order_relaxed);
   inside_.store(0, std::memory_order_release);
   job_number_.fetch_add(1, std::memory_order_release);
   job_number_.notify_all();
@@ -100,6 +102,8 @@ void Workers::work(size_t thread) {
     if (!has_begun()) continue;
     seen = job_number_.load(std::memory_order_acquire);
     if (stop_) return;
+    // Beside the caller it would come when the job is done, and the system may leave it there for many jobs.
+    leave_processor(caller_processor_.load(std::memory_order_relaxed));
     if (!enter()) continue;
     take_tasks(thread);
     leave();

@@ -59,6 +59,7 @@ class Workers {
   std::vector<Scratch> scratch_;  // of each thread; the caller's is the first
   Job job_;
   size_t scratch_bytes_ = 0;
+  std::atomic<int> caller_processor_{-1};
   alignas(64) std::atomic<int64_t> next_task_{0};
   alignas(64) std::atomic<uint32_t> job_number_{0};  // counts up when a job begins
   // How many other threads are at the job; with this bit none comes in any more.
