@@ -274,12 +274,10 @@ bool is_beyond_cache(int64_t floats) { return floats * static_cast<int64_t>(size
 bool copies_rows(const KernelTable& table, const CopyQuestion& asked) {
   if (asked.columns < 4 * table.tile_columns) return false;
   if (asked.stride == 0) return asked.rows > table.tile_rows;
-  // The bytes after which addresses fall into the same set again, and the lines that a set may hold of a tile.
-  constexpr int64_t ways = 8;
-  constexpr int64_t most_lines = 6;
-  int64_t period = std::max<int64_t>(1, cache_sizes().l1 / ways);
+  const FirstCache& cache = first_cache();
+  int64_t period = std::max<int64_t>(1, cache.way_bytes);
   int64_t places = period / std::gcd(period, asked.stride * static_cast<int64_t>(sizeof(float)));
-  return ceil_divide(std::min<int64_t>(asked.rows, table.tile_rows), places) > most_lines;
+  return ceil_divide(std::min<int64_t>(asked.rows, table.tile_rows), places) > cache.ways;
 }
 
 // A block of fewer rows is taken in deeper parts; it has more floats in one only if it is a single tile.

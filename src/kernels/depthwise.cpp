@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "kernels/block.h"
+#include "kernels/processor.h"
 #include "kernels/tasks.h"
 
 namespace selkie::kernels {
@@ -39,10 +40,10 @@ struct Walk {
     int64_t inputs = (pixels - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1;
     int64_t read = std::max<int64_t>(1, inputs * s.kernel[0] * s.kernel[1]);
     // All inputs lie a multiple of `apart` bytes from each other, which only some sets of the cache serve.
-    constexpr int64_t ways = 8;
-    int64_t way_bytes = cache_sizes().l1 / ways;
-    int64_t apart = std::gcd(4 * convolution.input_pixel_stride, way_bytes);
-    copies = kind_of(s) != any_depthwise && read > ways * (way_bytes / std::max<int64_t>(apart, 4 * line_floats));
+    const FirstCache& cache = first_cache();
+    int64_t apart = std::gcd(4 * convolution.input_pixel_stride, cache.way_bytes);
+    int64_t places = cache.way_bytes / std::max<int64_t>(apart, 4 * line_floats);
+    copies = kind_of(s) != any_depthwise && read > cache.ways * places;
     // Short runs of channels are fetched slowly, so that a block has at least six lines of a cache.
     int64_t fitting = std::max(cache_sizes().l1 / 2 / (4 * read), 6 * line_floats);
     int64_t blocks = std::max<int64_t>(1, (s.input_channels + fitting / 2) / fitting);

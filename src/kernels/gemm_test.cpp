@@ -8,6 +8,8 @@
 #include <cmath>
 #include <memory>
 
+#include "kernels/block.h"
+#include "kernels/processor.h"
 #include "kernels/test_support.h"
 
 namespace selkie::kernels {
@@ -220,6 +222,21 @@ TEST(Gemm, LargeProductsAreCutForThreads) {
   }
   Gemm tiny{.m = 4, .n = 64, .k = 16, .packed_b = reinterpret_cast<const float*>(64)};
   EXPECT_EQ(plan_gemm(kernels, tiny, 8).tasks(), 1);
+}
+
+// Only rows of which a set of the cache cannot hold a tile's lines.
+TEST(Gemm, RowsThatShareASetAreCopied) {
+  const FirstCache& cache = first_cache();
+  constexpr int64_t line_floats = 16;
+  for (const KernelTable* table : tested_tables()) {
+    CopyQuestion rows{.rows = table->tile_rows, .columns = 4 * table->tile_columns, .stride = cache.way_bytes / 4};
+    EXPECT_EQ(copies_rows(*table, rows), table->tile_rows > cache.ways);
+    rows.stride += line_floats;
+    EXPECT_FALSE(copies_rows(*table, rows));
+    rows.stride = 0;
+    rows.rows = 2 * table->tile_rows;
+    EXPECT_TRUE(copies_rows(*table, rows));
+  }
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 #include "kernels/processor.h"
 
+#include <unistd.h>
+
 #include <cstdint>
+
+#include "kernels/table.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -50,10 +54,25 @@ WideUnits find_wide_units() {
 WideUnits find_wide_units() { return WideUnits::fewer; }
 #endif
 
+FirstCache find_first_cache() {
+  constexpr int64_t usual_ways = 8;
+  int64_t ways = 0;
+#if defined(_SC_LEVEL1_DCACHE_ASSOC)
+  ways = sysconf(_SC_LEVEL1_DCACHE_ASSOC);
+#endif
+  if (ways <= 0) ways = usual_ways;
+  return {.ways = ways, .way_bytes = cache_sizes().l1 / ways};
+}
+
 }  // namespace
 
 WideUnits wide_units() {
   static const WideUnits found = find_wide_units();
+  return found;
+}
+
+const FirstCache& first_cache() {
+  static const FirstCache found = find_first_cache();
   return found;
 }
 

@@ -78,7 +78,7 @@ struct StrassenScratch {
   StrassenScratch(const KernelTable& table, const StrassenPlan& plan, void* base) {
     Scratch scratch(base);
     matrix_of_b = plan.depth_of_piece / 2 * table.tile_columns + padding;
-    matrix_of_products = plan.rows_of_task * table.tile_columns + padding;
+    matrix_of_products = plan.rows_at_once * table.tile_columns + padding;
     b = scratch.take<float>(sums_of_b * matrix_of_b);
     products = scratch.take<float>(kernels::products * matrix_of_products);
     bytes = scratch.used();
@@ -99,9 +99,9 @@ class PanelPair {
   void multiply(const Shared& shared) {
     bool is_pair = column_end_ > column_ + width_;
     bool is_safe = is_pair && sum_panels() < most_magnitude;
-    for (int64_t row = 0, task = 0; row < step_.rows; row += plan_.rows_of_task, ++task) {
-      int64_t rows = std::min(plan_.rows_of_task, step_.rows - row);
-      if (is_safe && shared.magnitudes[task] < most_magnitude)
+    for (int64_t row = 0; row < step_.rows; row += plan_.rows_at_once) {
+      int64_t rows = std::min(plan_.rows_at_once, step_.rows - row);
+      if (is_safe && sum_rows(shared, row, rows) < most_magnitude)
         multiply_quarters(shared, row, rows);
       else
         multiply_plainly(row, rows);
@@ -120,6 +120,14 @@ class PanelPair {
                                 .to = scratch_.b,
                                 .to_stride = 0,
                                 .to_matrix = scratch_.matrix_of_b});
+  }
+
+  // Of magnitudes of a, in tasks of the first stage that made some of these rows.
+  float sum_rows(const Shared& shared, int64_t row, int64_t rows) const {
+    float sum = 0;
+    for (int64_t task = row / plan_.rows_of_sums; task * plan_.rows_of_sums < row + rows; ++task)
+      sum += shared.magnitudes[task];
+    return sum;
   }
 
   const float* factor_of_b(int64_t which) const {
@@ -210,12 +218,12 @@ class PanelPair {
 
 }  // namespace
 
-int64_t StrassenPlan::sum_tasks() const { return ceil_divide(rows_of_block, rows_of_task); }
+int64_t StrassenPlan::sum_tasks() const { return ceil_divide(rows_of_block, rows_of_sums); }
 int64_t StrassenPlan::product_tasks(const KernelTable& table, const Gemm& gemm) const {
   return ceil_divide(gemm.n, 2 * table.tile_columns);
 }
 
-StrassenPlan plan_strassen(const KernelTable& table, const Gemm& gemm) {
+StrassenPlan plan_strassen(const KernelTable& table, const Gemm& gemm, int threads) {
   StrassenPlan plan{};
   plan.pieces = ceil_divide(gemm.k, most_depth_of_piece);
   plan.depth_of_piece = round_up(ceil_divide(gemm.k, plan.pieces), 2);
@@ -225,7 +233,14 @@ StrassenPlan plan_strassen(const KernelTable& table, const Gemm& gemm) {
   plan.rows_of_block = ceil_divide(ceil_divide(gemm.m, 2), plan.blocks);
   plan.blocks = ceil_divide(gemm.m, 2 * plan.rows_of_block);
   int64_t parts = ceil_divide(plan.rows_of_block, 8 * table.tile_rows);
-  plan.rows_of_task = round_up(ceil_divide(plan.rows_of_block, parts), table.tile_rows);
+  plan.rows_at_once = round_up(ceil_divide(plan.rows_of_block, parts), table.tile_rows);
+  // The sums of few rows are made in a few microseconds, for which no thread should wait.
+  constexpr int64_t tasks_per_thread = 4;
+  plan.rows_of_sums = plan.rows_at_once;
+  if (threads > 1) {
+    int64_t share = ceil_divide(plan.rows_of_block, threads * tasks_per_thread);
+    plan.rows_of_sums = std::min(plan.rows_at_once, round_up(share, table.tile_rows));
+  }
   plan.memory_bytes = Shared(plan, nullptr).bytes;
   plan.scratch_bytes = StrassenScratch(table, plan, nullptr).bytes;
   return plan;
@@ -243,7 +258,7 @@ bool strassen_wins(const KernelTable& table, const Gemm& gemm) {
   };
   if (sums(gemm.m, gemm.n, gemm.k) > most_sums) return false;
   // The rows are those for which sums of b are made once, and c is passed over once for each piece.
-  StrassenPlan plan = plan_strassen(table, gemm);
+  StrassenPlan plan = plan_strassen(table, gemm, 1);
   return sums(std::min(gemm.m, 2 * plan.rows_of_block), gemm.n, plan.depth_of_piece) <= most_sums;
 }
 
@@ -252,13 +267,13 @@ void run_strassen_sums(const KernelTable& table, const Gemm& gemm, const Strasse
   Step step(gemm, plan, step_index);
   Shared shared(plan, memory);
   for (int64_t task = task_begin; task < task_end; ++task) {
-    int64_t row = task * plan.rows_of_task;
+    int64_t row = task * plan.rows_of_sums;
     if (row >= step.rows) break;
     const float* upper = gemm.a + (step.row + row) * gemm.a_row_stride + step.depth_begin;
     const float* lower = upper + step.lower * gemm.a_row_stride;
     shared.magnitudes[task] = table.sum_quarters({.quarters = {upper, upper + step.half, lower, lower + step.half},
                                                   .stride = gemm.a_row_stride,
-                                                  .rows = std::min(plan.rows_of_task, step.rows - row),
+                                                  .rows = std::min(plan.rows_of_sums, step.rows - row),
                                                   .columns = step.half,
                                                   .copies = true,
                                                   .to = shared.sums + row * step.half,

@@ -21,7 +21,8 @@ struct StrassenPlan {
   int64_t rows_of_block;  // of the upper part; the lower one has as many, and may share a row with it
   int64_t pieces;
   int64_t depth_of_piece;  // even
-  int64_t rows_of_task;    // of the first stage, and of what is in cache at a time in the second
+  int64_t rows_of_sums;    // of a task of the first stage
+  int64_t rows_at_once;    // of what is in cache at a time in the second
   size_t memory_bytes;     // that all threads share, aligned to 64
   size_t scratch_bytes;    // for each thread, aligned to 64
 
@@ -29,7 +30,7 @@ struct StrassenPlan {
   int64_t sum_tasks() const;
   int64_t product_tasks(const KernelTable& table, const Gemm& gemm) const;
 };
-StrassenPlan plan_strassen(const KernelTable& table, const Gemm& gemm);
+StrassenPlan plan_strassen(const KernelTable& table, const Gemm& gemm, int threads);
 void run_strassen_sums(const KernelTable& table, const Gemm& gemm, const StrassenPlan& plan, int64_t step,
                        int64_t task_begin, int64_t task_end, void* memory);
 void run_strassen_products(const KernelTable& table, const Gemm& gemm, const StrassenPlan& plan, int64_t step,

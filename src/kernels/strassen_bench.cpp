@@ -22,7 +22,7 @@ void compare(const Bench& bench, int64_t m, int64_t n, int64_t k) {
                .c = c.data(),
                .c_row_stride = n};
   GemmPlan plain = plan_gemm(bench.table, problem, 1);
-  StrassenPlan plan = plan_strassen(bench.table, problem);
+  StrassenPlan plan = plan_strassen(bench.table, problem, 1);
   Aligned scratch(std::max(plain.scratch_bytes, plan.scratch_bytes) / 4);
   Aligned memory(plan.memory_bytes / 4);
   auto by_strassen = [&](int64_t) {

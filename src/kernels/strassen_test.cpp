@@ -25,11 +25,12 @@ struct Case {
   bool clamps = false;
   bool epilogue = false;
   int64_t gap = 0;  // floats between rows of a and of c
+  int threads = 1;
 };
 
 // Backwards and one at a time: tasks of a stage may not depend on each other.
-void run(const KernelTable& table, const Gemm& gemm) {
-  StrassenPlan plan = plan_strassen(table, gemm);
+void run(const KernelTable& table, const Gemm& gemm, int threads) {
+  StrassenPlan plan = plan_strassen(table, gemm, threads);
   TestScratch memory(plan.memory_bytes);
   for (int64_t step = 0; step < plan.steps(); ++step) {
     for (int64_t task = plan.sum_tasks(); task-- > 0;)
@@ -82,7 +83,7 @@ void check(const KernelTable& table, const Case& t, Random& random) {
   if (t.addend) gemm.finish.addend = c.data();
   if (t.clamps) gemm.finish.low = -0.5F;
   if (t.epilogue) gemm.epilogue = {.function = add_one, .buffers = buffers, .sizes = &stride};
-  run(table, gemm);
+  run(table, gemm, t.threads);
   double tolerance = 2e-6 * static_cast<double>(t.k + 1);
   int64_t row_step = std::max<int64_t>(1, t.m / 200);
   for (int64_t i = 0; i < t.m; i += i + row_step < t.m ? row_step : 1) {
@@ -105,17 +106,24 @@ TEST(Strassen, OddRowsAndPanels) {
     for (int64_t m : {1, 2, 3, 23, 24, 25, 50, 193, 199})
       for (int64_t n : {1, table->tile_columns, table->tile_columns + 1, 2 * table->tile_columns - 1,
                         2 * table->tile_columns, 2 * table->tile_columns + 5, 5 * table->tile_columns})
-        for (int64_t k : {2, 6, 34, 64}) check(*table, {.m = m, .n = n, .k = k, .gap = m % 3}, random);
+        for (int64_t k : {2, 6, 34, 64})
+          check(*table, {.m = m, .n = n, .k = k, .gap = m % 3, .threads = 1 + static_cast<int>(m % 4)}, random);
 }
 
 TEST(Strassen, SeveralBlocksAndPieces) {
   Random random(2);
   for (const KernelTable* table : tested_tables()) {
-    Case pieces{.m = 41, .n = 2 * table->tile_columns + 3, .k = 2050, .addend = true, .clamps = true, .epilogue = true};
+    Case pieces{.m = 41,
+                .n = 2 * table->tile_columns + 3,
+                .k = 2050,
+                .addend = true,
+                .clamps = true,
+                .epilogue = true,
+                .threads = 2};
     Case blocks{.m = 2500, .n = 70, .k = 520, .addend = true, .epilogue = true};
     for (const Case& t : {pieces, blocks}) check(*table, t, random);
-    EXPECT_EQ(plan_strassen(*table, {.m = pieces.m, .n = pieces.n, .k = pieces.k}).pieces, 3);
-    EXPECT_GT(plan_strassen(*table, {.m = blocks.m, .n = blocks.n, .k = blocks.k}).blocks, 1);
+    EXPECT_EQ(plan_strassen(*table, {.m = pieces.m, .n = pieces.n, .k = pieces.k}, 1).pieces, 3);
+    EXPECT_GT(plan_strassen(*table, {.m = blocks.m, .n = blocks.n, .k = blocks.k}, 1).blocks, 1);
   }
 }
 
@@ -151,7 +159,7 @@ TEST(Strassen, WhatIsNotFiniteStaysWhereItIs) {
         else
           factors.b[depth * t.n + column] = odd;
         std::vector<float> c(static_cast<size_t>(t.m * t.n), untouched);
-        run(*table, factors.gemm(*table, t, c.data()));
+        run(*table, factors.gemm(*table, t, c.data()), in_a ? 2 : 1);
         for (int64_t i = 0; i < t.m; ++i) {
           for (int64_t j = 0; j < t.n; ++j) {
             bool is_odd = in_a ? i == row : j == column;
@@ -168,6 +176,14 @@ TEST(Strassen, WhatIsNotFiniteStaysWhereItIs) {
       }
     }
   }
+}
+
+// What a thread waits for before products begin is made by all of them.
+TEST(Strassen, SumsAreSharedByThreads) {
+  const KernelTable& kernels = table(best_isa());
+  Gemm gemm{.m = 128, .n = 768, .k = 768};
+  EXPECT_EQ(plan_strassen(kernels, gemm, 1).sum_tasks(), 1);
+  EXPECT_GE(plan_strassen(kernels, gemm, 2).sum_tasks(), 4);
 }
 
 TEST(Strassen, IsChosenForLargeProductsOnly) {

@@ -19,7 +19,7 @@ void Library::run_one(const kernels::Gemm& gemm) {
 }
 
 void Library::run_strassen(const kernels::Gemm& gemm) {
-  kernels::StrassenPlan plan = kernels::plan_strassen(table_, gemm);
+  kernels::StrassenPlan plan = kernels::plan_strassen(table_, gemm, workers_.threads());
   void* memory = memory_.provide(plan.memory_bytes);
   for (int64_t step = 0; step < plan.steps(); ++step) {
     workers_.run(plan.sum_tasks(), 0, [&](int64_t begin, int64_t end, std::byte*) {
