@@ -19,42 +19,6 @@ int64_t most_depth(const KernelTable& table, int64_t rows) {
 
 int64_t most_rows(const KernelTable& table) { return 16 * table.tile_rows; }
 
-// A part of the products: some taps in full, or a piece of one tap.
-struct DepthPart {
-  int64_t tap_begin;
-  int64_t taps;
-  int64_t begin;
-  int64_t depth;
-};
-
-class DepthParts {
- public:
-  DepthParts(int64_t most, int64_t taps, int64_t depth) : taps_(taps), depth_(depth) {
-    int64_t pieces = std::max<int64_t>(1, ceil_divide(depth, most));
-    piece_ = ceil_divide(depth, pieces);
-    int64_t together = pieces > 1 ? 1 : most / std::max<int64_t>(1, depth);
-    int64_t groups = std::max<int64_t>(1, ceil_divide(taps, together));
-    group_ = std::max<int64_t>(1, ceil_divide(taps, groups));
-    pieces_ = piece_ > 0 ? ceil_divide(depth, piece_) : 1;
-  }
-  int64_t count() const { return ceil_divide(std::max<int64_t>(1, taps_), group_) * pieces_; }
-  DepthPart at(int64_t index) const {
-    int64_t tap = index / pieces_ * group_;
-    int64_t begin = index % pieces_ * piece_;
-    return {.tap_begin = tap,
-            .taps = std::min(group_, taps_ - tap),
-            .begin = begin,
-            .depth = std::min(piece_, depth_ - begin)};
-  }
-
- private:
-  int64_t taps_;
-  int64_t depth_;
-  int64_t piece_;
-  int64_t pieces_;
-  int64_t group_;
-};
-
 // Columns after which the epilogue is called: wide enough for its loops, small enough that the block is still in cache.
 int64_t epilogue_columns(const KernelTable& table, const Block& block) {
   int64_t fitting = cache_sizes().l2 / 8 / (4 * std::max<int64_t>(1, block.rows));
@@ -110,12 +74,11 @@ struct PanelPlace {
 };
 
 // The panel that comes next. One tile reads a panel once, from where it is: there, what is a little ahead.
-void fetch_panel(const KernelTable& table, const RowTiles& tiles, const float* next, TileArguments& arguments) {
+void fetch_panel(const BlockCut& cut, const float* next, TileArguments& arguments) {
   constexpr int64_t near = 1536;
-  int64_t bytes_of_depth = static_cast<int64_t>(sizeof(float)) * table.tile_columns;
   arguments.ahead =
-      tiles.count == 1 ? reinterpret_cast<const char*>(arguments.b) + near : reinterpret_cast<const char*>(next);
-  arguments.ahead_step = ceil_divide(bytes_of_depth, tiles.count);
+      cut.tiles.count == 1 ? reinterpret_cast<const char*>(arguments.b) + near : reinterpret_cast<const char*>(next);
+  arguments.ahead_step = cut.ahead_step;
 }
 
 // Rows of a that lie side by side: those of the next tile.
@@ -129,8 +92,9 @@ const TileFunction* narrow_tiles(const KernelTable& table) {
   return wide_units() == WideUnits::zen5 ? table.paired_even_tiles : table.narrow_even_tiles;
 }
 
-void multiply_panel(const KernelTable& table, const Block& block, const RowTiles& tiles, const Rows& rows_of_a,
+void multiply_panel(const KernelTable& table, const BlockCut& cut, const Block& block, const Rows& rows_of_a,
                     bool first, bool last, const PanelPlace& place) {
+  const RowTiles& tiles = cut.tiles;
   const DepthPart& part = rows_of_a.part;
   int64_t column = place.column;
   const float* panel = place.panel;
@@ -168,7 +132,7 @@ void multiply_panel(const KernelTable& table, const Block& block, const RowTiles
                                   : tiles.count < few ? table.few_even_tiles[vectors]
                                   : is_narrow         ? narrow_tiles(table)
                                                       : table.even_tiles[vectors];
-  if (packed) fetch_panel(table, tiles, place.next, arguments);
+  if (packed) fetch_panel(cut, place.next, arguments);
   // The first panel is the first to read a: what is fetched are the rows of the next tile.
   bool fetches_rows = block.fetches_rows && tiles.count > 1 && column == block.column_begin && rows_of_a.first &&
                       !block.copies && rows_of_a.stride == part.depth;
@@ -234,18 +198,52 @@ bool takes_row_kernel(const KernelTable& table, const RowKernelQuestion& asked) 
          asked.depth <= most_depth(table, asked.rows) && !asked.partial_panel;
 }
 
+DepthParts::DepthParts(int64_t most, int64_t taps, int64_t depth) : taps_(taps), depth_(depth) {
+  if (depth <= most && taps * depth <= most) {
+    piece_ = depth;
+    group_ = std::max<int64_t>(1, taps);
+    return;
+  }
+  int64_t pieces = std::max<int64_t>(1, ceil_divide(depth, most));
+  piece_ = ceil_divide(depth, pieces);
+  int64_t together = pieces > 1 ? 1 : most / std::max<int64_t>(1, depth);
+  int64_t groups = std::max<int64_t>(1, ceil_divide(taps, together));
+  group_ = std::max<int64_t>(1, ceil_divide(taps, groups));
+  pieces_ = piece_ > 0 ? ceil_divide(depth, piece_) : 1;
+  count_ = ceil_divide(std::max<int64_t>(1, taps_), group_) * pieces_;
+}
+
+DepthPart DepthParts::at(int64_t index) const {
+  int64_t group = count_ == 1 ? 0 : index / pieces_;
+  int64_t tap = group * group_;
+  int64_t begin = (index - group * pieces_) * piece_;
+  return {.tap_begin = tap,
+          .taps = std::min(group_, taps_ - tap),
+          .begin = begin,
+          .depth = std::min(piece_, depth_ - begin)};
+}
+
+BlockCut::BlockCut(const KernelTable& table, int64_t rows, int64_t taps, int64_t depth)
+    : tiles(table, rows),
+      parts(most_depth(table, rows), taps, depth),
+      ahead_step(ceil_divide(static_cast<int64_t>(sizeof(float)) * table.tile_columns,
+                             std::max<int64_t>(1, tiles.count))) {}
+
 void multiply_block(const KernelTable& table, const Block& block) {
-  DepthParts parts(most_depth(table, block.rows), block.taps, block.depth);
+  multiply_block(table, BlockCut(table, block.rows, block.taps, block.depth), block);
+}
+
+void multiply_block(const KernelTable& table, const BlockCut& cut, const Block& block) {
+  const DepthParts& parts = cut.parts;
   int64_t group = block.epilogue.function ? epilogue_columns(table, block) : block.column_end;
   int64_t count = parts.count();
-  RowTiles tiles(table, block.rows);
   const float* first_panel =
       block.b.base + (block.column_begin - block.b.first_column) / table.tile_columns * block.b.panel_stride;
   auto begin_of = [&](const DepthPart& part) { return panel_offset(block, part) * block.b.depth_stride; };
   for (int64_t index = 0; index < count; ++index) {
     DepthPart part = parts.at(index);
     Rows rows = block.copies
-                    ? copy_rows(block, tiles, part)
+                    ? copy_rows(block, cut.tiles, part)
                     : Rows{.first = block.a ? block.a + part.begin : nullptr, .stride = block.a_stride, .part = part};
     // After the last part another block may come that begins where this one did.
     const float* next_part =
@@ -258,7 +256,7 @@ void multiply_block(const KernelTable& table, const Block& block) {
       for (; column < end; column += table.tile_columns, panel += block.b.panel_stride) {
         bool last_panel = column + table.tile_columns >= block.column_end;
         const float* next = last_panel ? next_part : panel + block.b.panel_stride + begin_of(part);
-        multiply_panel(table, block, tiles, rows, index == 0, index + 1 == count,
+        multiply_panel(table, cut, block, rows, index == 0, index + 1 == count,
                        {.column = column, .panel = panel, .next = next});
       }
       if (index + 1 < count || !block.epilogue.function) continue;

@@ -46,7 +46,53 @@ struct Block {
   Finish finish;                // its addend as c
   Epilogue epilogue;
 };
+// Rows are split evenly over tiles, since 4 + 3 rows keep more of the pipeline busy than 6 + 1.
+struct RowTiles {
+  int64_t count;
+  int64_t rows;   // of every tile,
+  int64_t extra;  // and one more for the first `extra` tiles
+
+  RowTiles(const KernelTable& table, int64_t total)
+      : count(ceil_divide(total, table.tile_rows)), rows(count ? total / count : 0), extra(count ? total % count : 0) {}
+  int64_t rows_of(int64_t tile) const { return rows + (tile < extra ? 1 : 0); }
+};
+
+// A part of the products: some taps in full, or a piece of one tap.
+struct DepthPart {
+  int64_t tap_begin;
+  int64_t taps;
+  int64_t begin;
+  int64_t depth;
+};
+
+class DepthParts {
+ public:
+  // Of at most `most` products, unless a tap is a part.
+  DepthParts(int64_t most, int64_t taps, int64_t depth);
+  int64_t count() const { return count_; }
+  DepthPart at(int64_t index) const;
+
+ private:
+  int64_t taps_;
+  int64_t depth_;
+  int64_t piece_;       // of a tap
+  int64_t group_;       // taps of a part
+  int64_t pieces_ = 1;  // of a tap
+  int64_t count_ = 1;
+};
+
+// How blocks of so many rows, taps and products are cut. Found once for blocks that are alike: for small ones it takes
+// as long as their products.
+struct BlockCut {
+  RowTiles tiles;
+  DepthParts parts;
+  int64_t ahead_step;  // bytes of the next panel that a tile fetches with each product of an element
+
+  BlockCut(const KernelTable& table, int64_t rows, int64_t taps, int64_t depth);
+};
+
 void multiply_block(const KernelTable& table, const Block& block);
+void multiply_block(const KernelTable& table, const BlockCut& cut, const Block& block);
 
 // Whether so many floats are more than the second-level cache holds.
 bool is_beyond_cache(int64_t floats);
@@ -79,17 +125,6 @@ inline bool are_many_panels(const KernelTable& table, int64_t columns) { return 
 // Rows of one block: enough that fetching a panel costs little beside multiplying by it, few enough that their part of
 // a stays in the second-level cache where it can.
 int64_t rows_of_block(const KernelTable& table, int64_t rows, int64_t products);
-
-// Rows are split evenly over tiles, since 4 + 3 rows keep more of the pipeline busy than 6 + 1.
-struct RowTiles {
-  int64_t count;
-  int64_t rows;   // of every tile,
-  int64_t extra;  // and one more for the first `extra` tiles
-
-  RowTiles(const KernelTable& table, int64_t total)
-      : count(ceil_divide(total, table.tile_rows)), rows(count ? total / count : 0), extra(count ? total % count : 0) {}
-  int64_t rows_of(int64_t tile) const { return rows + (tile < extra ? 1 : 0); }
-};
 
 // Lays out row(r, tap) for every row and tap as multiply_block reads them: tile by tile, [tap][row of the tile].
 template <class Row>

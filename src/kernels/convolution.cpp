@@ -36,13 +36,19 @@ struct Window {
   bool inside;  // every tap reads the input
 };
 
+// Where a tap reads, from the first of its window.
+struct Tap {
+  int64_t offset;  // in floats
+  std::array<int64_t, 3> at;
+};
+
 struct ConvolutionScratch {
   const float** pointers;
   Window* windows;  // of a tile
   float* zeros;
-  float* borders;    // copies of joined taps that cross a border
-  float* copies;     // or null
-  int64_t* offsets;  // of taps from a window's first, in floats
+  float* borders;  // copies of joined taps that cross a border
+  float* copies;   // or null
+  Tap* taps;
   size_t bytes;
 
   ConvolutionScratch(const KernelTable& table, const Convolution& convolution, const ConvolutionPlan& plan,
@@ -54,7 +60,7 @@ struct ConvolutionScratch {
     int64_t channels = shape.input_channels / shape.groups;
     zeros = scratch.take<float>(plan.joined ? shape.kernel[2] * channels : channels);
     borders = scratch.take<float>(plan.joined ? plan.rows_of_task * shape.taps() * channels : 0);
-    offsets = scratch.take<int64_t>(shape.taps());
+    taps = scratch.take<Tap>(shape.taps());
     copies = scratch.take<float>(plan.copies ? copied_floats(table, plan.rows_of_task, shape.taps() * channels) : 0);
     if (!plan.copies) copies = nullptr;
     bytes = scratch.used();
@@ -73,28 +79,25 @@ class Rows {
 
   // Pointers to single taps.
   void fill(int64_t row_begin, int64_t rows, int64_t group) {
-    int64_t first = group * channels_;
-    auto crossing = [&](const Window& window, int64_t tap) -> const float* {
-      return reads_input(window, kernel_of(tap), 3) ? window.origin + scratch_.offsets[tap] : scratch_.zeros;
+    find_taps(shape_.kernel[2], group * channels_);
+    auto crossing = [&](const Window& window, const Tap& tap) -> const float* {
+      return reads_input(window, tap, 3) ? window.origin + tap.offset : scratch_.zeros;
     };
-    for (int64_t tap = 0; tap < shape_.taps(); ++tap) scratch_.offsets[tap] = first + tap_offset(kernel_of(tap));
     fill_windows(row_begin, rows, shape_.taps(), crossing);
   }
 
   // Pointers to kernel rows, whose taps are read as one.
   void fill_joined(int64_t row_begin, int64_t rows) {
+    find_taps(1, 0);
     float* border = scratch_.borders;
-    int64_t taps = shape_.kernel[0] * shape_.kernel[1];
-    auto crossing = [&](const Window& window, int64_t tap) -> const float* {
-      std::array<int64_t, 3> kernel = kernel_of(tap * shape_.kernel[2]);
-      if (!reads_input(window, kernel, 2)) return scratch_.zeros;
-      if (is_inside(window.begin[2], 2)) return window.origin + scratch_.offsets[tap];
+    auto crossing = [&](const Window& window, const Tap& tap) -> const float* {
+      if (!reads_input(window, tap, 2)) return scratch_.zeros;
+      if (is_inside(window.begin[2], 2)) return window.origin + tap.offset;
       const float* copied = border;
-      border = copy_border(window, kernel, border);
+      border = copy_border(window, tap, border);
       return copied;
     };
-    for (int64_t tap = 0; tap < taps; ++tap) scratch_.offsets[tap] = tap_offset(kernel_of(tap * shape_.kernel[2]));
-    fill_windows(row_begin, rows, taps, crossing);
+    fill_windows(row_begin, rows, shape_.kernel[0] * shape_.kernel[1], crossing);
   }
 
  private:
@@ -135,13 +138,14 @@ class Rows {
         const float* origin = origin_of(place.image, begin_of(place.at));
         int64_t step = shape_.stride[2] * strides_[2];
         for (int64_t tap = 0; tap < taps; ++tap, to += count)
-          for (int64_t r = 0; r < count; ++r) to[r] = origin + scratch_.offsets[tap] + r * step;
+          for (int64_t r = 0; r < count; ++r) to[r] = origin + scratch_.taps[tap].offset + r * step;
       } else {
         find_windows(place, count);
         for (int64_t tap = 0; tap < taps; ++tap, to += count)
           for (int64_t r = 0; r < count; ++r) {
             const Window& window = scratch_.windows[r];
-            to[r] = window.inside ? window.origin + scratch_.offsets[tap] : crossing(window, tap);
+            const Tap& read = scratch_.taps[tap];
+            to[r] = window.inside ? window.origin + read.offset : crossing(window, read);
           }
       }
       advance(place, count);
@@ -199,32 +203,34 @@ class Rows {
     return begin >= 0 && begin + (shape_.kernel[axis] - 1) * shape_.dilation[axis] < shape_.input[axis];
   }
 
-  std::array<int64_t, 3> kernel_of(int64_t tap) const {
-    return {tap / shape_.kernel[2] / shape_.kernel[1], tap / shape_.kernel[2] % shape_.kernel[1],
-            tap % shape_.kernel[2]};
+  // With the first `across` taps of each kernel row; a pixel's channels begin at `first`.
+  void find_taps(int64_t across, int64_t first) const {
+    Tap* tap = scratch_.taps;
+    for (int64_t k = 0; k < shape_.kernel[0]; ++k)
+      for (int64_t i = 0; i < shape_.kernel[1]; ++i)
+        for (int64_t j = 0; j < across; ++j, ++tap) {
+          tap->at = {k * shape_.dilation[0], i * shape_.dilation[1], j * shape_.dilation[2]};
+          tap->offset = first;
+          for (size_t axis = 0; axis < 3; ++axis) tap->offset += tap->at[axis] * strides_[axis];
+        }
   }
 
-  int64_t tap_offset(const std::array<int64_t, 3>& kernel) const {
-    int64_t offset = 0;
-    for (size_t axis = 0; axis < 3; ++axis) offset += kernel[axis] * shape_.dilation[axis] * strides_[axis];
-    return offset;
-  }
-
-  bool reads_input(const Window& window, const std::array<int64_t, 3>& kernel, size_t axes) const {
+  bool reads_input(const Window& window, const Tap& tap, size_t axes) const {
     for (size_t axis = 0; axis < axes; ++axis) {
-      int64_t at = window.begin[axis] + kernel[axis] * shape_.dilation[axis];
+      int64_t at = window.begin[axis] + tap.at[axis];
       if (at < 0 || at >= shape_.input[axis]) return false;
     }
     return true;
   }
 
-  float* copy_border(const Window& window, std::array<int64_t, 3> kernel, float* to) const {
-    for (kernel[2] = 0; kernel[2] < shape_.kernel[2]; ++kernel[2], to += channels_) {
-      bool inside = reads_input(window, kernel, 3);
-      const float* from = window.origin + tap_offset(kernel);
-      for (int64_t c = 0; c < channels_; ++c) to[c] = inside ? from[c] : 0;
-    }
-    return to;
+  // A kernel row's taps, and zeros for those beyond the border.
+  float* copy_border(const Window& window, const Tap& first, float* to) const {
+    int64_t begin = std::clamp<int64_t>(-window.begin[2], 0, shape_.kernel[2]);
+    int64_t end = std::clamp(shape_.input[2] - window.begin[2], begin, shape_.kernel[2]);
+    const float* from = window.origin + first.offset;
+    to = std::fill_n(to, begin * channels_, 0.0F);
+    to = std::copy(from + begin * channels_, from + end * channels_, to);
+    return std::fill_n(to, (shape_.kernel[2] - end) * channels_, 0.0F);
   }
 
   const KernelTable& table_;

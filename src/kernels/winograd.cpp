@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "base/error.h"
@@ -204,7 +205,7 @@ class TileBlock {
   }
 
   // By weights that were transformed before.
-  void multiply(const ChannelGroup& group) const {
+  void multiply(const ChannelGroup& group) {
     int64_t depth = shape_.input_channels;
     const float* panels = weights_.base + group.begin * depth;
     for (int64_t i = 0; i < matrices_.count(); ++i)
@@ -216,7 +217,7 @@ class TileBlock {
   }
 
   // By weights that are transformed now. The group is one panel.
-  void transform_and_multiply(const ChannelGroup& group) const {
+  void transform_and_multiply(const ChannelGroup& group) {
     if (takes_few(form_, tiles_)) return multiply_few(group);
     int64_t depth = shape_.input_channels;
     int64_t width = table_.tile_columns;
@@ -324,14 +325,32 @@ class TileBlock {
     }
   }
 
-  void multiply_matrix(int64_t i, const ChannelGroup& group, const MatrixPart& part) const {
+  // Blocks of a matrix's rows, all of one size but the last.
+  struct MatrixCut {
+    int64_t rows;
+    int64_t channels;
+    int64_t step;
+    BlockCut whole;
+    BlockCut rest;
+
+    MatrixCut(const KernelTable& table, int64_t all_rows, int64_t all_channels)
+        : rows(all_rows),
+          channels(all_channels),
+          step(rows_of_block(table, rows, channels)),
+          whole(table, std::min(step, rows), 1, channels),
+          rest(rows % step == 0 ? whole : BlockCut(table, rows % step, 1, channels)) {}
+  };
+
+  void multiply_matrix(int64_t i, const ChannelGroup& group, const MatrixPart& part) {
     int64_t depth = shape_.input_channels;
     int64_t rows = matrices_[i].rows * tiles_;
-    int64_t step = rows_of_block(table_, rows, part.channels);
+    if (!cut_ || cut_->rows != rows || cut_->channels != part.channels) cut_.emplace(table_, rows, part.channels);
+    int64_t step = cut_->step;
     const float* a = scratch_.inputs + matrices_.begin(i, most_tiles_, depth) + part.first_channel;
     float* c = scratch_.products + matrices_.begin(i, most_tiles_, group.stride);
     for (int64_t row = 0; row < rows; row += step)
-      multiply_block(table_, {.rows = std::min(step, rows - row),
+      multiply_block(table_, rows - row < step ? cut_->rest : cut_->whole,
+                             {.rows = std::min(step, rows - row),
                               .a = a + row * depth,
                               .a_stride = depth,
                               .depth = part.channels,
@@ -356,14 +375,24 @@ class TileBlock {
     const float* image =
         convolution_.input + place.image * shape_.input[1] * shape_.input[2] * convolution_.input_pixel_stride;
     int64_t side = form_.side;
+    int64_t first_line = place.line * shape_.stride[1] - shape_.pad[1];
+    int64_t first_pixel = place.pixel * shape_.stride[2] - shape_.pad[2];
+    int64_t stride = convolution_.input_pixel_stride;
+    bool inside = first_line >= 0 && first_line + side <= shape_.input[1] && first_pixel >= 0 &&
+                  first_pixel + side <= shape_.input[2];
     for (int64_t row = 0; row < side; ++row) {
-      int64_t line = place.line * shape_.stride[1] - shape_.pad[1] + row;
-      bool inside = line >= 0 && line < shape_.input[1];
+      int64_t line = first_line + row;
+      bool line_inside = line >= 0 && line < shape_.input[1];
+      const float* at = image + (line * shape_.input[2] + first_pixel) * stride;
+      const float** to = pixels + row * side;
+      if (inside) {
+        for (int64_t column = 0; column < side; ++column) to[column] = at + column * stride;
+        continue;
+      }
       for (int64_t column = 0; column < side; ++column) {
-        int64_t pixel = place.pixel * shape_.stride[2] - shape_.pad[2] + column;
-        pixels[row * side + column] = inside && pixel >= 0 && pixel < shape_.input[2]
-                                          ? image + (line * shape_.input[2] + pixel) * convolution_.input_pixel_stride
-                                          : scratch_.zeros;
+        int64_t pixel = first_pixel + column;
+        to[column] =
+            line_inside && pixel >= 0 && pixel < shape_.input[2] ? at + column * stride : scratch_.zeros;
       }
     }
   }
@@ -379,6 +408,7 @@ class TileBlock {
   int64_t tiles_;
   int64_t most_tiles_;
   Matrices matrices_;
+  std::optional<MatrixCut> cut_;  // of the last matrix: the next one is alike, mostly
 };
 
 // Tiles of one block: its points should stay in the second-level cache, but below a few register tiles of rows the
