@@ -193,7 +193,7 @@ TEST(Strassen, IsChosenForLargeProductsOnly) {
     return product_version(kernels, {.m = m, .n = n, .k = k, .packed_b = &packed}).strassen;
   };
   EXPECT_TRUE(wins(1024, 768, 768));
-  EXPECT_TRUE(wins(128, 768, 3072));
+  EXPECT_TRUE(wins(384, 768, 3072));
   EXPECT_TRUE(wins(784, 256, 1024));
   EXPECT_FALSE(wins(16, 768, 768));
   EXPECT_FALSE(wins(3136, 64, 256));

@@ -28,6 +28,7 @@ Cut cut_tasks(const CutRequest& asked) {
                     static_cast<double>(std::max<int64_t>(1, request.products));
   auto worth = static_cast<int64_t>(std::min(products / least_products_of_task, 1e6));
   int64_t wanted = std::clamp<int64_t>(worth, 1, request.threads * tasks_per_thread);
+  if (wanted > request.threads) wanted -= wanted % request.threads;  // as many for each
   int64_t row_tasks = ceil_divide(request.rows, cut.rows);
   int64_t panels = ceil_divide(request.columns, request.column_step);
   int64_t column_tasks = std::clamp<int64_t>(ceil_divide(wanted, row_tasks), 1, ceil_divide(panels, 2));

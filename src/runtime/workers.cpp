@@ -40,7 +40,7 @@ std::byte* Scratch::provide(size_t bytes) {
   return memory_.data();
 }
 
-Workers::Workers(int threads) : scratch_(static_cast<size_t>(std::max(threads, 1))) {
+Workers::Workers(int threads) : scratch_(static_cast<size_t>(std::max(threads, 1))), shares_(scratch_.size()) {
   for (size_t i = 1; i < scratch_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
 }
 
@@ -56,7 +56,8 @@ void Workers::run(const Job& job, size_t scratch_bytes) {
   if (threads_.empty() || job.tasks == 1) return job.call(job.body, 0, job.tasks, scratch_[0].provide(scratch_bytes));
   job_ = job;
   scratch_bytes_ = scratch_bytes;
-  next_task_.store(0, std::memory_order_relaxed);
+  for (size_t i = 0; i < shares_.size(); ++i)
+    shares_[i].next.store(i == 0 ? 0 : end_of_share(i - 1), std::memory_order_relaxed);
   caller_processor_.store(present_processor(), std::memory_order_relaxed);
   inside_.store(0, std::memory_order_release);
   job_number_.fetch_add(1, std::memory_order_release);
@@ -80,16 +81,27 @@ void Workers::leave() {
   if (inside_.fetch_sub(1, std::memory_order_release) == (closed | 1)) inside_.notify_one();
 }
 
+int64_t Workers::end_of_share(size_t share) const {
+  auto count = static_cast<int64_t>(shares_.size());
+  auto next = static_cast<int64_t>(share) + 1;
+  return job_.tasks / count * next + std::min(job_.tasks % count, next);
+}
+
 void Workers::take_tasks(size_t thread) {
   std::byte* own = scratch_[thread].provide(scratch_bytes_);
-  // Large parts first, smaller ones towards the end, so that no thread is left with much to do alone.
-  auto share = static_cast<int64_t>(2 * scratch_.size());
-  int64_t begin = next_task_.load(std::memory_order_relaxed);
-  while (begin < job_.tasks) {
-    int64_t end = begin + std::max<int64_t>((job_.tasks - begin) / share, 1);
-    if (next_task_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) {
-      job_.call(job_.body, begin, end, own);
-      begin = next_task_.load(std::memory_order_relaxed);
+  for (size_t i = 0; i < shares_.size(); ++i) take_share((thread + i) % shares_.size(), own);
+}
+
+// Large parts first, smaller ones towards the end, so that no thread is left with much to do alone.
+void Workers::take_share(size_t share, std::byte* scratch) {
+  std::atomic<int64_t>& next = shares_[share].next;
+  int64_t all = end_of_share(share);
+  int64_t begin = next.load(std::memory_order_relaxed);
+  while (begin < all) {
+    int64_t end = begin + std::max<int64_t>((all - begin) / 2, 1);
+    if (next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) {
+      job_.call(job_.body, begin, end, scratch);
+      begin = next.load(std::memory_order_relaxed);
     }
   }
 }
