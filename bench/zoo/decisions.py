@@ -134,22 +134,28 @@ def replace(net, name, module):
     setattr(net.get_submodule(parent), last, module)
 
 
-def calibrate_gates(net, examples, strength, passes=2, lowest=0.15, highest=0.85):
+def is_balanced(seen, name, least=0.05):
+    """Whether each outcome of a decision is that of some of the examples, of more than a few."""
+    share = sum(one.outcomes[name] for one in seen) / len(seen)
+    return least <= share <= 1 - least
+
+
+def calibrate_gates(net, examples, strength, passes=2, most_passes=5, lowest=0.15, highest=0.85):
     """Thresholds such that gate t is on for a share of the examples that is drawn per gate. A gate whose score falls with the
     examples' strength is turned round: of weak examples few gates are on, of strong ones all. What a gate sees depends
-    on the gates before it, so that thresholds are found in several passes, the first with the outcomes that are wanted.
-    Returns what was observed last."""
+    on the gates before it, so that thresholds are found in several passes, the first with the outcomes that are wanted, and
+    in more while some gate has one outcome for nearly all examples. Returns what was observed last."""
     rank = np.argsort(np.argsort(strength)) / len(examples)
     names = list(decisions(net))
     shares = dict(zip(names, np.random.default_rng(0).uniform(lowest, highest, len(names))))
-    for step in range(passes):
-        seen = [
-            observe(net, example, (lambda name, r=r: bool(r > shares[name])) if step == 0 else None)
-            for example, r in zip(examples, rank)
-        ]
+    seen = [observe(net, example, lambda name, r=r: bool(r > shares[name])) for example, r in zip(examples, rank)]
+    for step in range(1, most_passes + 1):
         for name in names:
             scores = [one.scores[name] for one in seen]
             rises = np.corrcoef(scores, rank)[0, 1] >= 0
             share = shares[name] if rises else 1 - shares[name]
             replace(net, name, (Above if rises else Below)(split(scores, share)))
-    return [observe(net, example) for example in examples]
+        seen = [observe(net, example) for example in examples]
+        if step >= passes and all(is_balanced(seen, name) for name in names):
+            break
+    return seen
