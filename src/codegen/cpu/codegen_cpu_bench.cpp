@@ -188,6 +188,10 @@ BENCHMARK_CAPTURE(rows_generated, gelu, R"(kernel @gelu(x: f32[M*N], out y: f32[
   vector j < N { y[N*i + j] = mul(mul(f32 0.5, x[N*i + j]), add(f32 1, erf(mul(x[N*i + j], f32 0.7071067811865476)))) } } })",
                   0)
     ->Arg(768);
+BENCHMARK_CAPTURE(rows_generated, silu, R"(kernel @silu(x: f32[M*N], out y: f32[M*N]) sizes(M, N) { range i < M {
+  vector j < N { y[N*i + j] = mul(x[N*i + j], sigmoid(x[N*i + j])) } } })",
+                  0)
+    ->Arg(768);
 BENCHMARK(compile_program)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
 
 }  // namespace

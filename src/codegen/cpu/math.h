@@ -48,6 +48,7 @@ class Math {
   Number scale_at_once(Number x, Number n);
   Number exp_of_sum(Number x, Number low);
   Number exp_between(Number x, Number low);  // where e^x is neither infinite nor far below all numbers
+  Number exp_by_sixteenths(Number x, Number low);
   Number split_log(Number x, Number& exponent);
   Pair log_pair(Number x);
   Number sine(Number x, unsigned quarter);

@@ -1,5 +1,6 @@
 // exp and log and what is made of them: tanh, sigmoid, erf, pow. The coefficients of polynomials are Chebyshev fits
 // made in 60 digits; those of log are from FreeBSD's e_log.c and e_logf.c.
+#include <array>
 #include <cmath>
 
 #include <llvm/IR/IntrinsicsX86.h>
@@ -28,6 +29,8 @@ struct Format {
 
 constexpr double exp_terms32[] = {0.5, 0.16666576666119928, 0.04166655421298415, 0.008363232883682618,
                                   0.0013926250831497611};
+// (e^r - 1) / r for |r| <= ln2 / 32.
+constexpr double exp_slope32[] = {1.0, 0.5, 0.16666666666666667};
 // Where e^x is so large that e^x / (1 + e^x) is 1.
 constexpr double sigmoid_most32 = 18;
 // The best cubic for 1 / (1 + x) in 0 … 1, to 1.8e-3 of it.
@@ -141,8 +144,29 @@ Number Math::exp_of_sum(Number x, Number low) {
   return exp_between(at_least(at_most(x, f.exp_most), f.exp_least), low);
 }
 
+// With x = n * ln2 + r, where n is a multiple of 1/16 and |r| <= ln2 / 32: 2 to its fraction is one of 16 numbers, which
+// fill a vector, and what is left takes two terms less than for whole n.
+Number Math::exp_by_sixteenths(Number x, Number low) {
+  const Format& f = single;
+  constexpr int steps = 16;
+  constexpr double magic = 0x1.8p19;  // its last place is a sixteenth
+  Builder& builder = x.builder();
+  Number shifted = multiply_add(x, x.constant(1.4426950408889634), x.constant(magic));
+  Number n = shifted - magic;
+  Number r = multiply_add(n, x.constant(-f.ln2_low), multiply_add(n, x.constant(-f.ln2_high), x));
+  if (low.value()) r = r + low;
+  std::array<float, steps> roots;
+  for (int i = 0; i < steps; ++i) roots[static_cast<size_t>(i)] = static_cast<float>(std::exp2(i / double{steps}));
+  llvm::Value* table = llvm::ConstantDataVector::get(builder.getContext(), roots);
+  Number root(builder, builder.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {},
+                                               {table, shifted.as_integer().value()}));
+  Number slope = polynomial(isa_, r, exp_slope32);
+  return scale_at_once(multiply_add(root * r, slope, root), n);
+}
+
 // In two steps, so that subnormal results are rounded and not lost, unless one instruction does it.
 Number Math::exp_between(Number x, Number low) {
+  if (x.bits() == 32 && fills_scaling_vector(x)) return exp_by_sixteenths(x, low);
   ExpReduced reduced = reduce_exp(x, low);
   if (fills_scaling_vector(x)) {
     Number tail = polynomial(isa_, reduced.r, format(x).exp_terms);
