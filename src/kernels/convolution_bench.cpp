@@ -217,6 +217,8 @@ void stems(const Bench& bench) {
   convolution(bench, square(224, 3, 32, 3, 2));
   convolution(bench, square(320, 3, 16, 3, 2));
   convolution(bench, square(160, 12, 32, 3, 1));
+  convolution(bench, square(320, 3, 32, 6, 2));
+  convolution(bench, square(32, 3, 16, 3, 1));
 }
 
 void depthwises(const Bench& bench) {
