@@ -62,7 +62,8 @@ Type without_dims(Type type) {
 
 }  // namespace
 
-Rdp::Engine::Engine(ir::Module& m, Caution caution) : module(m), symbols(m.symbols()), caution_(std::move(caution)) {}
+Rdp::Engine::Engine(ir::Module& m, Caution caution, const std::vector<std::string>& checked)
+    : module(m), symbols(m.symbols()), caution_(std::move(caution)), checked_(checked.begin(), checked.end()) {}
 
 void Rdp::Engine::run() {
   for (const auto& function : module.functions())

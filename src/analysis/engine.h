@@ -39,7 +39,8 @@ struct Caution {
 
 class Rdp::Engine {
  public:
-  Engine(ir::Module& module, Caution caution);
+  // `checked` as Rdp has it.
+  Engine(ir::Module& module, Caution caution, const std::vector<std::string>& checked);
 
   void run();
   // The node of the main function at which `run` failed.
@@ -121,6 +122,7 @@ class Rdp::Engine {
   std::set<uint64_t> undetermined_;                      // symbols that the last visit of their node asked for
   std::map<std::string, std::set<const ir::Node*>, std::less<>> call_sites_;
   std::vector<std::string> call_stack_;
+  std::set<std::string, std::less<>> checked_;  // functions whose declared results are true
   const ir::Region* main_body_ = nullptr;
   Caution caution_;
   std::set<const ir::Node*> assuming_;
@@ -152,6 +154,7 @@ class Visit final : public ir::ShapeServices {
   const sym::Facts& region_facts(size_t region) const override;
   bool adopt_assumptions(size_t region) override;
   std::vector<ir::Known> call(std::string_view function, std::vector<ir::Known> arguments) override;
+  std::vector<ir::Known> declared_results(const ir::Function& function);
   bool is_given(sym::Expr e) const override;
   bool visible(sym::Expr e) const override;
   ir::Bounds visible_bounds(sym::Expr e, size_t region) const override;

@@ -7,11 +7,11 @@ namespace selkie::analysis {
 // A node whose facts leave what expressions can say (sizes beyond 64 bits) is passed over, and the analysis made anew
 // without it: facts that were half stated cannot be taken back. So it is where what was only assumed, to keep dims
 // simple, turns out to be impossible: that must not refuse a program that runs.
-Rdp::Rdp(ir::Module& module) {
+Rdp::Rdp(ir::Module& module, const std::vector<std::string>& checked) {
   constexpr size_t most = 16;
   Caution caution;
   while (true) {
-    engine_ = std::make_unique<Engine>(module, caution);
+    engine_ = std::make_unique<Engine>(module, caution, checked);
     try {
       engine_->run();
       return;

@@ -78,8 +78,9 @@ struct RegionFacts {
 
 class Rdp {
  public:
-  // A user error if the module cannot run with any input: it names both sources of a conflict.
-  explicit Rdp(ir::Module& module);
+  // A user error if the module cannot run with any input: it names both sources of a conflict. Of results of the
+  // functions in `checked`, what they declare is known and no more: calls check it.
+  explicit Rdp(ir::Module& module, const std::vector<std::string>& checked = {});
   ~Rdp();
   Rdp(Rdp&&) noexcept;
 

@@ -207,7 +207,21 @@ bool Visit::adopt_assumptions(size_t region) {
   return true;
 }
 
+// Symbols in the types of a function are its own: here, each stands for some size.
+std::vector<Known> Visit::declared_results(const ir::Function& function) {
+  std::vector<Known> out;
+  for (size_t i = 0; i < function.result_types.size(); ++i) {
+    ir::Type type = function.result_types[i];
+    if (!type.is_tensor()) type = {};
+    for (size_t axis = 0; type.dims && axis < type.dims->size(); ++axis)
+      if (sym::Expr& dim = (*type.dims)[axis]; !dim.constant()) dim = unknown_dim(i, axis, {});
+    out.push_back({.type = std::move(type), .contents = {}});
+  }
+  return out;
+}
+
 std::vector<Known> Visit::call(std::string_view function, std::vector<Known> arguments) {
+  if (engine_.checked_.contains(function)) return declared_results(*engine_.module.find_function(function));
   return engine_.call(node_, state_, function, std::move(arguments));
 }
 

@@ -22,6 +22,8 @@ struct Options {
   double winograd_share = 0.1;
   bool plain_order = false;  // steps run in the order of the model's nodes, even if another needs less memory
   std::vector<std::string> without = {};  // passes that are left out, to see what they are worth
+  // Functions of the module that are compiled, too: calls of them are instructions, by their places here.
+  std::vector<std::string> functions = {};
 };
 
 // Steps that run in another order than that of the nodes. Bytes are those in use at a time, at representative sizes.
@@ -34,10 +36,12 @@ struct Reordered {
 
 struct Compiled {
   program::Program program;
-  Packings packings;                 // what fills the program's weights, from the module's; not yet run
-  std::vector<kir::Kernel> kernels;  // in the order of the program's
-  std::vector<HostNode> host_nodes;  // in the order of its host calls
-  size_t nodes = 0;                  // of @main before fusion
+  std::vector<program::Program> functions;           // with the program's constants and kernels
+  std::vector<std::shared_ptr<ir::Module>> modules;  // of these; what is said of them stands there
+  Packings packings;                                 // what fills the program's weights, from the module's; not yet run
+  std::vector<kir::Kernel> kernels;                  // in the order of the program's
+  std::vector<HostNode> host_nodes;                  // in the order of its host calls
+  size_t nodes = 0;                                  // of @main before fusion
   std::vector<Reordered> orders;
   size_t copies = 0;  // launches that only bring a value into another layout
   // What the program's slots hold and how many bytes its registers of the arena and the heap have; null where that was

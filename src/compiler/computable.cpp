@@ -151,6 +151,10 @@ std::string Emitter::control_refusal(const Node& node, const KnownSymbols& known
       return map_refusal(node);
     case ControlForm::Kind::replace:
       return replacement_refusal(node, known);
+    case ControlForm::Kind::call:
+      return std::ranges::find(options_.functions, form.callee) != options_.functions.end()
+                 ? ""
+                 : "its function has operators without kernels";
     default:
       return {};
   }

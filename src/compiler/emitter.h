@@ -118,6 +118,8 @@ class Emitter {
   void map_items(const Items& items, Slot index, const Node& node);
   void emit_map(const Node& node);
   void emit_item(const Node& node);
+  void emit_call(const Node& node, const std::string& callee);
+  void check_constant_dims(const Value& result, Register r, const std::string& callee);
   void emit_insert(const Node& node);
   void emit_length(const Node& node);
   // replacements.cpp

@@ -170,6 +170,39 @@ void Emitter::emit_control(const Node& node) {
       return emit_length(node);
     case ControlForm::Kind::replace:
       return emit_replacement(node);
+    case ControlForm::Kind::call:
+      return emit_call(node, form.callee);
+  }
+}
+
+void Emitter::emit_call(const Node& node, const std::string& callee) {
+  auto function = std::ranges::find(options_.functions, callee) - options_.functions.begin();
+  program::FunctionCall call{
+      .function = static_cast<uint32_t>(function), .operands = {}, .results = {}, .node = node.source};
+  for (const Value* operand : node.operands)
+    call.operands.push_back(operand == nullptr ? program::no_register : register_in(*operand, {}));
+  for (const auto& result : node.results) call.results.push_back(registers_[result.get()] = loose_place(*result));
+  program().calls.push_back(std::move(call));
+  instruction(Opcode::call, static_cast<uint32_t>(program().calls.size() - 1));
+  for (const auto& result : node.results) {
+    Register r = registers_[result.get()];
+    check_constant_dims(*result, r, callee);
+    bind_symbols(*result, r, false);
+  }
+}
+
+// What a function declares is true of what it returns, or the call fails.
+void Emitter::check_constant_dims(const Value& result, Register r, const std::string& callee) {
+  const RegisterInfo& info = program().registers[r];
+  for (size_t i = 0; i < info.dims.size(); ++i) {
+    sym::Expr dim = dims_of(result)[i];
+    if (!dim.constant()) continue;
+    program().checks.push_back(
+        {.equal = true,
+         .a = info.dims[i],
+         .b = slot(dim),
+         .text = escaped(fmt::format("dim {} of what @{} returns is ", i, callee)) + "{a}, but is declared {b}"});
+    instruction(Opcode::check, static_cast<uint32_t>(program().checks.size() - 1));
   }
 }
 

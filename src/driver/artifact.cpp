@@ -36,6 +36,7 @@ uint64_t save(const Built& built, const std::string& path) {
   if (built.executable->late_weights) built.executable->late_weights->ensure_all();
   CHECK(built.image.entries.size() == program.kernels.size(), "a model without code is to be saved");
   program::Artifact artifact{.program = program,
+                             .functions = built.executable->functions,
                              .image = built.image,
                              .layout = packed_layout(),
                              .signature = signature(*built.declared),
@@ -60,10 +61,13 @@ Built load(const std::string& path, const interp::Options& how) {
   executable->limits = run_limits(how);
   attach_code(artifact.image, artifact.program, *executable);
   executable->program = std::move(artifact.program);
+  executable->functions = std::move(artifact.functions);
+  size_t kernels = count_kernels(executable->program);
+  for (const program::Program& function : executable->functions) kernels += count_kernels(function);
   return {.executable = executable,
           .declared = std::move(declared),
           .nodes = artifact.nodes,
-          .kernels = count_kernels(executable->program),
+          .kernels = kernels,
           .host_calls = executable->program.host_calls.size(),
           .image = std::move(artifact.image),
           .module = std::move(host.module),

@@ -11,6 +11,7 @@
 #include "codegen/cpu/compile.h"
 #include "compiler/compile.h"
 #include "driver/cache.h"
+#include "driver/functions.h"
 #include "driver/host.h"
 #include "ir/parse.h"
 #include "kir/interpret.h"
@@ -36,9 +37,10 @@ constexpr std::string_view pipeline[] = {
     "widened_products", "plain_gemms", "transposed_convolutions", "convolutions_of_phases", "quantized_products",
     "pools_by_axis", "dead_code"};
 
-// Kernels speak of the module's symbols.
-runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels, std::shared_ptr<const ir::Module> module) {
-  return [kernels = std::make_shared<std::vector<kir::Kernel>>(std::move(kernels)), module = std::move(module)](
+// Kernels speak of symbols of the modules.
+runtime::KernelInterpreter interpreter(std::vector<kir::Kernel> kernels,
+                                       std::vector<std::shared_ptr<ir::Module>> modules) {
+  return [kernels = std::make_shared<std::vector<kir::Kernel>>(std::move(kernels)), modules = std::move(modules)](
              uint32_t kernel, std::span<const runtime::CheckedBuffer> buffers, std::span<const int64_t> sizes,
              std::span<const int64_t> ranges) {
     std::vector<kir::BufferView> views;
@@ -93,11 +95,19 @@ compiler::Compiled compile_code(ir::Module& module, std::vector<compiler::EntryC
                                 const compiler::Options& options) {
   for (const std::string& name : options.without)
     if (passes::find_pass(name) == nullptr) fail("there is no pass '{}'; 'selkie passes' lists them", name);
-  for (std::string_view name : pipeline)
-    if (std::ranges::find(options.without, name) == options.without.end())
-      passes::run_pass(*passes::find_pass(name), module);
-  analysis::Rdp rdp(module);
-  return compiler::compile(module, rdp, std::move(checks), options);
+  auto prepare = [&](ir::Module& prepared) {
+    for (std::string_view name : pipeline)
+      if (std::ranges::find(options.without, name) == options.without.end())
+        passes::run_pass(*passes::find_pass(name), prepared);
+  };
+  prepare(module);
+  Functions functions(module, options, prepare);
+  compiler::Options own = options;
+  own.functions = functions.names();
+  analysis::Rdp rdp(module, own.functions);
+  compiler::Compiled compiled = compiler::compile(module, rdp, std::move(checks), std::move(own));
+  functions.link_to(compiled);
+  return compiled;
 }
 
 }  // namespace
@@ -132,6 +142,7 @@ void attach_code(const program::Image& image, const program::Program& program, r
 
 runtime::Limits run_limits(const interp::Options& how) {
   return {.loop_trips = how.limits.loop_trips,
+          .call_depth = how.limits.call_depth,
           .sequence_items = how.limits.sequence_items,
           .memory_bytes = how.memory_limit,
           .seconds = how.limits.seconds};
@@ -155,12 +166,15 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   compiler::Compiled compiled = compile_code(*module, std::move(checks), options.compiler);
   built.nodes = compiled.nodes;
   built.kernels = count_kernels(compiled.program);
+  for (const program::Program& function : compiled.functions) built.kernels += count_kernels(function);
   built.host_calls = compiled.program.host_calls.size();
   executable->host_functions = host_functions(module, compiled.host_nodes, options.host);
   executable->limits = run_limits(options.host);
   release_files(*module);
   if (options.check_kernels) {
-    executable->interpreter = interpreter(std::move(compiled.kernels), module);
+    std::vector<std::shared_ptr<ir::Module>> modules = compiled.modules;
+    modules.push_back(module);
+    executable->interpreter = interpreter(std::move(compiled.kernels), std::move(modules));
   } else {
     Code code = make_code(compiled.kernels, options);
     built.image = std::move(code.image);
@@ -175,6 +189,7 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   compiled.packings.run(options.threads);
   release_files(*module);
   executable->program = std::move(compiled.program);
+  executable->functions = std::move(compiled.functions);
   if (!compiled.host_nodes.empty()) built.module = std::move(module);
   built.host_nodes = std::move(compiled.host_nodes);
   module.reset();

@@ -13,12 +13,6 @@
 namespace selkie::driver {
 namespace {
 
-std::string data_types(const ir::Module& module) {
-  ir::Module only;
-  only.data_types = module.data_types;
-  return ir::print(only);
-}
-
 std::string without_constants(const ir::Module& module) {
   std::string text = data_types(module);
   for (const auto& function : module.functions()) text += ir::print(*function);
@@ -132,6 +126,20 @@ const ir::Value* find_value(const ir::Region& body, std::string_view name) {
 
 }  // namespace
 
+std::string data_types(const ir::Module& module) {
+  ir::Module only;
+  only.data_types = module.data_types;
+  return ir::print(only);
+}
+
+std::set<std::string> constants_of(const ir::Region& body) {
+  std::set<std::string> used;
+  for_each_use(body, [&](const ir::Value* value) {
+    if (value->constant != nullptr) used.insert(value->name);
+  });
+  return used;
+}
+
 namespace {
 
 std::vector<HostValue> run_host_node(const ir::Module& module, const ir::Node& node,
@@ -200,10 +208,7 @@ void save_host_nodes(const ir::Module& module, std::span<const compiler::HostNod
     artifact.host_entries[i].node = static_cast<uint32_t>(at - main.body.nodes.begin());
   }
   std::set<std::string> used;
-  for (const auto& function : copy->functions())
-    for_each_use(function->body, [&](const ir::Value* value) {
-      if (value->constant != nullptr) used.insert(value->name);
-    });
+  for (const auto& function : copy->functions()) used.merge(constants_of(function->body));
   for (const auto& constant : module.constants())
     if (used.contains(constant->value.name))
       artifact.host_constants.push_back({.name = constant->value.name, .tensor = constant->tensor()});

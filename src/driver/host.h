@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
 
 #include "compiler/compile.h"
 #include "interp/interp.h"
@@ -21,6 +23,10 @@ std::vector<runtime::HostFunction> host_functions(const std::shared_ptr<const ir
 std::string signature(const ir::Module& module);
 // The same with other types of results.
 std::string signature(const ir::Module& module, std::vector<ir::Type> results);
+
+// The data types of a module as text, and the names of constants that a body uses.
+std::string data_types(const ir::Module& module);
+std::set<std::string> constants_of(const ir::Region& body);
 
 // Writes to `artifact` the part of a module that some nodes of its @main need to run: these nodes, the functions of the
 // module, and the constants that both use. Values that other nodes make become parameters.

@@ -93,6 +93,8 @@ void count_instructions(const compiler::Compiled& compiled, CpuReport& report) {
   report.integer_products = program.integer_products.size();
   report.attentions = program.attentions.size();
   report.recurrents = program.recurrents.size();
+  report.function_calls = program.calls.size();
+  report.functions = compiled.functions.size();
   report.distinct_kernels = program.kernels.size();
   for (size_t i = 0; i < program.host_calls.size(); ++i)
     report.host_calls.push_back({.node = program.host_calls[i].node,

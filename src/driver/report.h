@@ -29,6 +29,7 @@ struct CpuReport {
   size_t chained = 0;      // convolutions that may be made together with the one before
   size_t views = 0;
   size_t products = 0, convolutions = 0, integer_products = 0, attentions = 0, recurrents = 0;
+  size_t function_calls = 0, functions = 0;  // of those that are programs of their own
   size_t distinct_kernels = 0;
   std::vector<HostReport> host_calls;
   Sizes sizes;  // of the figures: the given ones, and samples for the rest where the checks allow some

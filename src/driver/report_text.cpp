@@ -75,10 +75,12 @@ std::string instructions_text(const CpuReport& r) {
   add(r.attentions, "attention", "attentions");
   add(r.recurrents, "recurrent layer", "recurrent layers");
   add(r.copies, "copy into another layout", "copies into another layout");
+  add(r.function_calls, "function call", "function calls");
   add(r.host_calls.size(), "host call", "host calls");
   add(r.views, "view", "views");
   std::string out = parts.empty() ? "nothing" : join(parts, ", ");
   if (r.epilogues > 0) out += fmt::format("; {} end in an epilogue", r.epilogues);
+  if (r.functions > 0) out += fmt::format("; {} compiled beside it", plural(r.functions, "function", "functions"));
   if (r.chained > 0) out += fmt::format("; {} may be made line by line together with the one before", r.chained);
   return out;
 }
@@ -156,14 +158,14 @@ std::string json(const CpuReport& r) {
   for (const CallVersions& call : r.calls) calls.push_back(json(call));
   return fmt::format(
       R"({{"nodes": {{"model": {}, "after_passes": {}}}, "instructions": {{"kernels": {}, "products": {}, )"
-      R"("convolutions": {}, "integer_products": {}, "attentions": {}, "recurrent_layers": {}, "copies": {}, "host_calls": {}}}, )"
+      R"("convolutions": {}, "integer_products": {}, "attentions": {}, "recurrent_layers": {}, "copies": {}, "function_calls": {}, "host_calls": {}}}, )"
       R"("epilogues": {}, "chained": {}, "views": {}, "sizes": {{{}}}, "intermediate_bytes": {{"model": {}, "after_passes": {}, )"
       R"("stored": {}}}, "code": {{"bytes": {}, "isa": {}, "distinct_kernels": {}}}, "host_calls": [{}], )"
       R"("versions": [{}]}})",
       r.model_nodes, r.nodes, r.kernels, r.products, r.convolutions, r.integer_products, r.attentions, r.recurrents,
-      r.copies, r.host_calls.size(), r.epilogues, r.chained, r.views, join(sizes, ", "), json(r.model),
-      json(r.after_passes), json(r.stored), r.image.code.size(), json_quote(r.image.isa), r.distinct_kernels,
-      join(hosts, ", "), join(calls, ", "));
+      r.copies, r.function_calls, r.host_calls.size(), r.epilogues, r.chained, r.views, join(sizes, ", "),
+      json(r.model), json(r.after_passes), json(r.stored), r.image.code.size(), json_quote(r.image.isa),
+      r.distinct_kernels, join(hosts, ", "), join(calls, ", "));
 }
 
 }  // namespace selkie::driver

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace selkie::ir {
@@ -17,8 +18,10 @@ struct ControlForm {
     insert,   // result: sequence 0 with item 1 at position 2, or at its end
     length,   // result: how many items sequence 0 has
     replace,  // result: operand 0 with slices that the tuples of operand 1 address replaced by those of operand 2
+    call,     // results: those of a function of the module, with the operands as its arguments
   };
   Kind kind;
+  std::string callee = {};  // of a call
 
   // Of a loop. Parameters of the region: if it counts, the number of the trip and true; then the state, then a slice of
   // each input. Yields: if it counts, whether there is another trip; then the state, then a slice of each output.

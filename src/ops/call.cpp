@@ -1,4 +1,5 @@
 // call: a function of the module, with the operands as its arguments.
+#include "ir/control.h"
 #include "ops/support/record.h"
 
 namespace selkie::ops {
@@ -26,6 +27,11 @@ std::vector<Type> forward(const ForwardContext& c) {
   return types;
 }
 
+ir::ControlForm control(const ir::Node& node) {
+  const auto* callee = std::get_if<ir::FunctionRef>(node.attrs.find("callee"));
+  return {.kind = ir::ControlForm::Kind::call, .callee = callee != nullptr ? callee->name : ""};
+}
+
 }  // namespace
 
 OpDef call_op() {
@@ -44,6 +50,7 @@ OpDef call_op() {
       .eval = eval,
       .lower = absent("control flow becomes bytecode, not a kernel"),
       .grad = later::training,
+      .control = control,
       .samples = {{"func @f(%a: f32[*], %b: f32[*]) -> (?, ?) { %c = add(%a, %b) return %c, %a } $(f32[2]{1, 2}, "
                    "f32[1]{3}) {callee = @f}",
                    "f32[2]{4, 5}, f32[2]{1, 2}"},

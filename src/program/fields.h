@@ -99,6 +99,11 @@ void fields(auto& archive, Is<HostCall> auto& call) {
   archive(operands, results, symbols, node, why);
 }
 
+void fields(auto& archive, Is<FunctionCall> auto& call) {
+  auto& [function, operands, results, node] = call;
+  archive(function, operands, results, node);
+}
+
 void fields(auto& archive, Is<Bind> auto& bind) {
   auto& [value, dims, elements, negative] = bind;
   archive(value, dims, elements, negative);
@@ -147,12 +152,12 @@ void fields(auto& archive, Is<Image> auto& image) {
 // All but the constants: their elements lie beside the rest.
 void fields(auto& archive, Is<Program> auto& program) {
   auto& [inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions,
-         integer_products, attentions, recurrents, host_calls, binds, slice_copies, replacements, growths, items,
+         integer_products, attentions, recurrents, host_calls, calls, binds, slice_copies, replacements, growths, items,
          insertions, code, parameters, results, constants, kernels, entry_slots] = program;
   static_cast<void>(constants);
   archive(inputs, outputs, registers, slots, steps, checks, index_checks, launches, products, convolutions,
-          integer_products, attentions, recurrents, host_calls, binds, slice_copies, replacements, growths, items,
-          insertions, code, parameters, results, kernels, entry_slots);
+          integer_products, attentions, recurrents, host_calls, calls, binds, slice_copies, replacements, growths,
+          items, insertions, code, parameters, results, kernels, entry_slots);
 }
 
 }  // namespace selkie::program

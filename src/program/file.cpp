@@ -43,6 +43,7 @@ void fields(auto& archive, Is<TensorEntry> auto& entry) {
 // The first section: everything but code and weights.
 struct Contents {
   Program program;
+  std::vector<Program> functions;
   std::vector<TensorEntry> constants;
   std::string isa;
   std::map<std::string, uint64_t, std::less<>> entries;
@@ -55,10 +56,10 @@ struct Contents {
 };
 
 void fields(auto& archive, Is<Contents> auto& contents) {
-  auto& [program, constants, isa, entries, layout, signature, nodes, host_module, host_entries, host_constant_names,
-         host_constants] = contents;
-  archive(program, constants, isa, entries, layout, signature, nodes, host_module, host_entries, host_constant_names,
-          host_constants);
+  auto& [program, functions, constants, isa, entries, layout, signature, nodes, host_module, host_entries,
+         host_constant_names, host_constants] = contents;
+  archive(program, functions, constants, isa, entries, layout, signature, nodes, host_module, host_entries,
+          host_constant_names, host_constants);
 }
 
 struct Section {
@@ -281,6 +282,7 @@ uint64_t write_artifact(const Artifact& artifact, const std::string& path) {
   WeightPlacer weights;
   auto placed = [&](const Tensor& tensor) { return weights.place(tensor); };
   Contents contents{.program = artifact.program,
+                    .functions = artifact.functions,
                     .constants = {},
                     .isa = artifact.image.isa,
                     .entries = artifact.image.entries,
@@ -324,6 +326,7 @@ Artifact read_artifact(const std::string& path) {
   Contents contents = file.contents();
   Artifact artifact{
       .program = std::move(contents.program),
+      .functions = std::move(contents.functions),
       .image = {.isa = std::move(contents.isa), .code = file.code(), .entries = std::move(contents.entries)},
       .layout = std::move(contents.layout),
       .signature = std::move(contents.signature),
@@ -342,7 +345,7 @@ Artifact read_artifact(const std::string& path) {
     if (offset >= artifact.image.code.size()) fail("{} is damaged: kernel {} lies outside", file.name(), kernel);
   for (const std::string& kernel : artifact.program.kernels)
     if (!artifact.image.entries.contains(kernel)) fail("{} is damaged: there is no kernel {}", file.name(), kernel);
-  verify(artifact.program);
+  verify(artifact.program, artifact.functions);
   return artifact;
 }
 

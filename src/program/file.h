@@ -24,6 +24,7 @@ struct NamedTensor {
 
 struct Artifact {
   Program program;
+  std::vector<Program> functions;
   Image image;
   std::string layout;     // of packed weights: the library kernels that read them
   std::string signature;  // text IR: @main as the model declares it, without its body

@@ -145,6 +145,10 @@ std::string text(const Program& p, const Instruction& i) {
       const HostCall& c = p.host_calls[i.a];
       return fmt::format("host {} = ({})  # {}: {}", text(p, c.results), text(p, c.operands), c.node, c.why);
     }
+    case Opcode::call: {
+      const FunctionCall& c = p.calls[i.a];
+      return fmt::format("call {} = f{}({})  # {}", text(p, c.results), c.function, text(p, c.operands), c.node);
+    }
     case Opcode::bind:
       return fmt::format("bind {}", text(p, p.binds[i.a].value));
     case Opcode::allocate:
@@ -163,7 +167,7 @@ size_t count(const Program& program, Opcode op) {
   return static_cast<size_t>(std::ranges::count(program.code, op, &Instruction::op));
 }
 
-std::string disassemble(const Program& p) {
+std::string disassemble(const Program& p, std::span<const Program> functions) {
   std::string out =
       fmt::format("# {} registers, {} sizes, {} kernels\n", p.registers.size(), p.slots, p.kernels.size());
   for (size_t i = 0; i < p.registers.size(); ++i) {
@@ -182,7 +186,13 @@ std::string disassemble(const Program& p) {
     std::fill_n(is_chained.begin() + chain.first + 1, chain.last - chain.first, true);
   for (size_t i = 0; i < p.code.size(); ++i)
     out += fmt::format("{:4}  {}{}\n", i, text(p, p.code[i]), is_chained[i] ? " (or with the one before)" : "");
-  return out + fmt::format("return {}\n", text(p, p.results));
+  out += fmt::format("return {}\n", text(p, p.results));
+  for (size_t i = 0; i < functions.size(); ++i) {
+    Program function = functions[i];
+    function.kernels = p.kernels;
+    out += fmt::format("\n# f{} ({})\n{}", i, text(function, function.parameters), disassemble(function));
+  }
+  return out;
 }
 
 }  // namespace selkie::program

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -178,6 +179,14 @@ struct HostCall {
   std::string why;  // there is no kernel
 };
 
+// A function that is compiled as a program of its own: it calls itself.
+struct FunctionCall {
+  uint32_t function;
+  std::vector<Register> operands;  // no_register where one is left out
+  std::vector<Register> results;
+  std::string node;
+};
+
 // The dims and elements of a value that only running told.
 struct Bind {
   Register value;
@@ -236,6 +245,7 @@ enum class Opcode : uint8_t {
   attention,      // attention a
   recurrent,      // recurrent layer a
   host,           // host call a
+  call,           // function call a
   bind,           // bind a
   allocate,       // heap memory for register a, as its dims say
   release,        // register a is not used any more
@@ -270,6 +280,7 @@ struct Input {
   std::optional<uint32_t> rank;
 };
 
+// That of a function has the constants and the kernels of the one that is run.
 struct Program {
   std::vector<Input> inputs;
   std::vector<std::string> outputs;
@@ -285,6 +296,7 @@ struct Program {
   std::vector<Attention> attentions;
   std::vector<Recurrent> recurrents;
   std::vector<HostCall> host_calls;
+  std::vector<FunctionCall> calls;
   std::vector<Bind> binds;
   std::vector<SliceCopy> slice_copies;
   std::vector<Replacement> replacements;
@@ -306,7 +318,7 @@ inline bool falls_through(const Instruction& i) { return i.op != Opcode::jump &&
 // How many instructions of a kind there are.
 size_t count(const Program& program, Opcode op);
 
-// Text for people.
-std::string disassemble(const Program& program);
+// Text for people: of a program, and of the functions that it calls.
+std::string disassemble(const Program& program, std::span<const Program> functions = {});
 
 }  // namespace selkie::program

@@ -32,6 +32,8 @@ std::string_view node_of(const Program& p, const Instruction& i) {
       return p.recurrents[i.a].node;
     case Opcode::host:
       return p.host_calls[i.a].node;
+    case Opcode::call:
+      return p.calls[i.a].node;
     case Opcode::item:
       return p.items[i.a].node;
     case Opcode::insert:
@@ -48,6 +50,8 @@ bool sets(const Program& p, const Instruction& i, Register r) {
   switch (i.op) {
     case Opcode::host:
       return std::ranges::find(p.host_calls[i.a].results, r) != p.host_calls[i.a].results.end();
+    case Opcode::call:
+      return std::ranges::find(p.calls[i.a].results, r) != p.calls[i.a].results.end();
     case Opcode::allocate:
     case Opcode::collect:
       return true;

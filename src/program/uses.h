@@ -66,6 +66,9 @@ void for_each_register(const Program& p, const Instruction& i, Function fn) {
     case Opcode::host:
       each(p.host_calls[i.a].operands, fn);
       return each(p.host_calls[i.a].results, fn);
+    case Opcode::call:
+      each(p.calls[i.a].operands, fn);
+      return each(p.calls[i.a].results, fn);
     case Opcode::check_indices:
       return fn(p.index_checks[i.a].indices);
     case Opcode::bind:

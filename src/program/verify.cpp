@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 
 #include <fmt/format.h>
 
@@ -19,7 +18,9 @@ constexpr size_t most_rank = 1024;
 
 class Verifier {
  public:
-  explicit Verifier(const Program& program) : p_(program) {}
+  // A program, or one of the functions of `whole`.
+  Verifier(const Program& program, const Program& whole, std::span<const Program> functions)
+      : p_(program), whole_(whole), functions_(functions) {}
 
   void run() {
     if (p_.slots > most_slots) bad("{} sizes are too many", p_.slots);
@@ -35,6 +36,7 @@ class Verifier {
     for (const Attention& attention : p_.attentions) check_attention(attention);
     for (const Recurrent& recurrent : p_.recurrents) check_recurrent(recurrent);
     for (const HostCall& call : p_.host_calls) check_host_call(call);
+    for (const FunctionCall& call : p_.calls) check_call(call);
     for (const Bind& bind : p_.binds) check_bind(bind);
     for (const SliceCopy& copy : p_.slice_copies) check_slice_copy(copy);
     for (const Replacement& replacement : p_.replacements) check_replacement(replacement);
@@ -107,8 +109,8 @@ class Verifier {
   }
 
   void check_constant(Register r, const RegisterInfo& about) const {
-    index(about.constant, p_.constants.size(), "constant");
-    const Tensor& constant = p_.constants[about.constant];
+    index(about.constant, whole_.constants.size(), "constant");
+    const Tensor& constant = whole_.constants[about.constant];
     if (about.is_tensor && (constant.dtype() != about.dtype || constant.dims().size() != about.dims.size()))
       bad("register {} is not what its constant is", r);
   }
@@ -138,7 +140,7 @@ class Verifier {
   }
 
   void check_launch(const Launch& launch) const {
-    index(launch.kernel, p_.kernels.size(), "kernel");
+    index(launch.kernel, whole_.kernels.size(), "kernel");
     if (launch.buffers.empty() || launch.buffers.size() > most_kernel_operands ||
         launch.sizes.size() > most_kernel_operands)
       bad("a kernel is given {} buffers and {} sizes", launch.buffers.size(), launch.sizes.size());
@@ -245,6 +247,18 @@ class Verifier {
     for (Register r : call.results)
       if (r != no_register && info(r).storage != Storage::heap) bad("register {} is no place for a host value", r);
     for (const auto& [name, slot] : call.symbols) slots({slot});
+  }
+
+  void check_call(const FunctionCall& call) const {
+    index(call.function, functions_.size(), "function");
+    const Program& callee = functions_[call.function];
+    if (call.operands.size() != callee.inputs.size() || call.results.size() > callee.results.size())
+      bad("a call of function {} with {} operands and {} results", call.function, call.operands.size(),
+          call.results.size());
+    for (Register r : call.operands)
+      if (r != no_register) info(r);
+    for (Register r : call.results)
+      if (r != no_register && info(r).storage != Storage::heap) bad("register {} is no place for a host value", r);
   }
 
   void check_bind(const Bind& bind) const {
@@ -380,6 +394,8 @@ class Verifier {
         return {p_.recurrents.size(), "recurrent layer"};
       case Opcode::host:
         return {p_.host_calls.size(), "host call"};
+      case Opcode::call:
+        return {p_.calls.size(), "function call"};
       case Opcode::bind:
         return {p_.binds.size(), "bind"};
       case Opcode::copy_slice:
@@ -463,8 +479,8 @@ class Verifier {
     }
     if (i.op == Opcode::take) set[i.b] = false;
     if (i.op == Opcode::insert && p_.insertions[i.a].takes) set[p_.insertions[i.a].sequence] = false;
-    constexpr Opcode setting[] = {Opcode::host,   Opcode::allocate, Opcode::collect, Opcode::item,
-                                  Opcode::insert, Opcode::move,     Opcode::take};
+    constexpr Opcode setting[] = {Opcode::host, Opcode::call,   Opcode::allocate, Opcode::collect,
+                                  Opcode::item, Opcode::insert, Opcode::move,     Opcode::take};
     if (std::ranges::find(setting, i.op) == std::end(setting)) return;
     for_each_register(p_, i, [&](Register r) {
       if (sets(p_, i, r)) set[r] = true;
@@ -482,6 +498,8 @@ class Verifier {
     switch (i.op) {
       case Opcode::host:
         return std::ranges::find(p_.host_calls[i.a].operands, r) != p_.host_calls[i.a].operands.end();
+      case Opcode::call:
+        return std::ranges::find(p_.calls[i.a].operands, r) != p_.calls[i.a].operands.end();
       case Opcode::move:
       case Opcode::take:
         return r == i.b;
@@ -512,12 +530,21 @@ class Verifier {
   }
 
   const Program& p_;
+  const Program& whole_;
+  std::span<const Program> functions_;
   std::vector<std::vector<Register>> pointed_to_;
   size_t arena_from_ = 0;
 };
 
 }  // namespace
 
-void verify(const Program& program) { Verifier(program).run(); }
+void verify(const Program& program, std::span<const Program> functions) {
+  Verifier(program, program, functions).run();
+  for (const Program& function : functions) {
+    if (!function.constants.empty() || !function.kernels.empty() || !function.host_calls.empty())
+      fail("the program is not well formed: a function has constants, kernels or host calls of its own");
+    Verifier(function, program, functions).run();
+  }
+}
 
 }  // namespace selkie::program

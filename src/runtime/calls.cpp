@@ -1,8 +1,22 @@
 #include "runtime/calls.h"
 
+#include <algorithm>
+#include <limits>
+
+#include "base/convert.h"
 #include "base/error.h"
 
 namespace selkie::runtime {
+
+void bind_elements(const program::Bind& b, const Tensor& tensor, std::span<int64_t> slots) {
+  std::vector<int64_t> elements = widen<int64_t>(tensor);
+  for (auto [i, slot] : b.elements)
+    if (i < elements.size()) slots[slot] = std::max<int64_t>(elements[i], 0);
+  // -2^63 has no positive counterpart; no size is large enough to tell the next number from it.
+  constexpr int64_t least = -std::numeric_limits<int64_t>::max();
+  for (auto [i, slot] : b.negative)
+    if (i < elements.size()) slots[slot] = elements[i] < 0 ? -std::max(elements[i], least) : 0;
+}
 
 kernels::Attention attention_call(const program::Attention& a, std::span<const int64_t> slots, bool has_boolean_mask,
                                   const Floats& floats) {

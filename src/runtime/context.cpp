@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <list>
+#include <map>
 
 #include "base/convert.h"
 #include "program/uses.h"
@@ -14,10 +15,12 @@
 #include "runtime/buffers.h"
 #include "runtime/calls.h"
 #include "runtime/chains.h"
+#include "runtime/detach.h"
 #include "runtime/growing.h"
 #include "runtime/library.h"
 #include "runtime/reach.h"
 #include "runtime/replace.h"
+#include "runtime/sequences.h"
 #include "runtime/size_steps.h"
 
 namespace selkie::runtime {
@@ -31,17 +34,31 @@ using program::RegisterInfo;
 using program::SizeStep;
 using Storage = program::RegisterInfo::Storage;
 
+// What all frames of a run use.
+struct Context::Shared {
+  explicit Shared(int threads) : workers(threads) {}
+
+  Workers workers;
+  Library library{workers};
+  Buffers buffers;
+  Statistics statistics;
+  Profile* profile = nullptr;
+  std::chrono::steady_clock::time_point begin;
+  std::vector<Machine*> frames;  // of the program, and of the calls in it, the innermost last
+};
+
+// A frame: of the program, or of a function that is called.
 class Context::Machine {
  public:
-  Machine(std::shared_ptr<const Executable> executable, int threads)
+  Machine(std::shared_ptr<const Executable> executable, const Program& program, Shared& shared)
       : executable_(std::move(executable)),
-        program_(executable_->program),
+        program_(program),
         slots_(program_.slots),
         values_(program_.registers.size()),
         growing_(program_.growths.size()),
         host_calls_(program_.host_calls.size()),
         chains_(program_),
-        workers_(threads) {
+        shared_(shared) {
     for (size_t i = 0; i < values_.size(); ++i) {
       Storage storage = program_.registers[i].storage;
       if (storage == Storage::arena) planned_.push_back(static_cast<Register>(i));
@@ -52,25 +69,31 @@ class Context::Machine {
     bind_constants();
   }
 
+  // The frame of a whole run. Calls do not nest on the thread's own stack.
   std::vector<HostValue> run(std::span<const HostValue> inputs) {
-    Cleaner cleaner{*this};
+    Cleaner cleaner{shared_};
     std::optional<MemoryBudget::Scope> scope;
     if (int64_t limit = executable_->limits.memory_bytes; limit > 0)
       scope.emplace(std::make_shared<MemoryBudget>(limit));
-    statistics_.launches = statistics_.host_calls = 0;
+    statistics_.launches = statistics_.host_calls = statistics_.arena_bytes = 0;
     buffers_.begin_run();
-    std::ranges::fill(host_calls_, 0);
-    begin_ = std::chrono::steady_clock::now();
-    size_t at = enter(inputs);
-    bind_arena();
-    while (at < program_.code.size()) advance(at);
-    std::vector<HostValue> results;
-    for (Register r : program_.results) results.push_back(detached(share(r)));
-    return results;
+    shared_.begin = std::chrono::steady_clock::now();
+    begin(inputs);
+    while (true) {
+      Machine& frame = *shared_.frames.back();
+      if (const program::FunctionCall* call = frame.run_to_call()) {
+        frame.enter_call(*call);
+        continue;
+      }
+      std::vector<HostValue> results = frame.end();
+      if (&frame == this) return results;
+      shared_.frames.back()->leave_call(std::move(results));
+    }
   }
 
   MemoryPlan memory_plan(std::span<const HostValue> inputs) {
-    Cleaner cleaner{*this};
+    Cleaner cleaner{shared_};
+    shared_.frames.push_back(this);
     enter(inputs);
     std::vector<program::Chain> chains = chosen_chains();
     std::vector<int64_t> bytes = planned_bytes(chains);
@@ -88,15 +111,59 @@ class Context::Machine {
     return out;
   }
 
-  const Statistics& statistics() const { return statistics_; }
-  void record_to(Profile* profile) { profile_ = profile; }
-
  private:
-  // Whatever happens, nothing of a run is kept.
+  // Whatever happens, nothing of a run is kept but some frames, without their values.
   struct Cleaner {
-    Machine& machine;
-    ~Cleaner() { machine.forget_values(); }
+    Shared& shared;
+    ~Cleaner() {
+      for (; !shared.frames.empty(); shared.frames.pop_back()) {
+        shared.frames.back()->forget_values();
+        if (shared.frames.size() >= most_kept_frames) shared.frames.back()->callees_.clear();
+      }
+    }
   };
+
+  void begin(std::span<const HostValue> inputs) {
+    shared_.frames.push_back(this);
+    at_ = enter(inputs);
+    bind_arena();
+  }
+
+  // Null when all is done.
+  const program::FunctionCall* run_to_call() {
+    while (at_ < program_.code.size()) {
+      if (program_.code[at_].op == Opcode::call) return &program_.calls[program_.code[at_].a];
+      advance(at_);
+    }
+    return nullptr;
+  }
+
+  std::vector<HostValue> end() {
+    std::vector<HostValue> results;
+    for (Register r : program_.results) results.push_back(detached(share(r)));
+    forget_values();
+    if (executable_->limits.memory_bytes > 0) MemoryBudget::current()->refund(plans_.front().arena.bytes);
+    shared_.frames.pop_back();
+    return results;
+  }
+
+  void enter_call(const program::FunctionCall& call) {
+    check_time();
+    if (auto depth = static_cast<int64_t>(shared_.frames.size()); depth >= executable_->limits.call_depth)
+      fail_limit("calls are nested {} deep, which is the limit, in {}", depth, call.node);
+    std::vector<HostValue> operands;
+    for (Register r : call.operands) operands.push_back(share(r));
+    std::unique_ptr<Machine>& callee = callees_[call.function];
+    if (!callee) callee = std::make_unique<Machine>(executable_, executable_->functions[call.function], shared_);
+    callee->begin(operands);
+  }
+
+  void leave_call(std::vector<HostValue> results) {
+    const program::FunctionCall& call = program_.calls[program_.code[at_++].a];
+    for (size_t i = 0; i < call.results.size(); ++i)
+      if (call.results[i] != no_register) set_host(call.results[i], detached(std::move(results[i])));
+    if (shared_.frames.size() >= most_kept_frames) callees_.clear();
+  }
 
   // Binds the inputs and computes the sizes that follow from them, on which the arena depends. Returns the instruction
   // after that.
@@ -123,7 +190,7 @@ class Context::Machine {
     }
     if (i.op == Opcode::convolution && !plans_.front().chains.empty() && advance_chain(at)) return;
     if (executable_->interpreter) check_reaches(program_, i, slots_, [&](Register r) { return bytes_behind(r); });
-    if (profile_ == nullptr)
+    if (shared_.profile == nullptr)
       execute(i);
     else
       record([&] { execute(i); }, {&i, 1});
@@ -132,7 +199,7 @@ class Context::Machine {
   void bind_constants() {
     for (size_t i = 0; i < values_.size(); ++i)
       if (program_.registers[i].storage == Storage::constant) {
-        const Tensor& constant = program_.constants[program_.registers[i].constant];
+        const Tensor& constant = executable_->program.constants[program_.registers[i].constant];
         values_[i] = {.data = const_cast<std::byte*>(constant.bytes()), .host = constant};
       }
   }
@@ -190,7 +257,7 @@ class Context::Machine {
     const ArenaPlan& plan = plans_.front().arena;
     check_memory(plan);
     std::byte* memory = arena_.provide(plan.bytes);
-    statistics_.arena_bytes = plan.bytes;
+    statistics_.arena_bytes = std::max(statistics_.arena_bytes, plan.bytes);
     for (size_t i = 0; i < planned_.size(); ++i) {
       values_[planned_[i]].data = memory + plan.offsets[i];
       values_[planned_[i]].is_second = false;
@@ -374,7 +441,7 @@ class Context::Machine {
   void check_time() {
     const Limits& limits = executable_->limits;
     if (limits.seconds <= 0) return;
-    std::chrono::duration<double> used = std::chrono::steady_clock::now() - begin_;
+    std::chrono::duration<double> used = std::chrono::steady_clock::now() - shared_.begin;
     if (used.count() > limits.seconds) fail_limit("the run has taken {} seconds, which is the limit", limits.seconds);
   }
 
@@ -430,14 +497,6 @@ class Context::Machine {
       fail("'{}' must be {} of rank {}, but is {}", info.name, name(info.dtype), info.dims.size(), value.describe());
   }
 
-  // A position in a sequence: counted from the end if negative.
-  static size_t position(int64_t index, size_t size, size_t last, const std::string& node) {
-    auto count = static_cast<int64_t>(size);
-    if (index < -count || index > static_cast<int64_t>(last))
-      fail("position {} is outside a sequence of {} items, in {}", index, count, node);
-    return static_cast<size_t>(index < 0 ? index + count : index);
-  }
-
   void item(const program::Item& i) {
     const std::vector<HostValue>& items = values_[i.sequence].host.sequence();
     if (items.empty()) fail("the sequence is empty, in {}", i.node);
@@ -451,21 +510,10 @@ class Context::Machine {
     if (static_cast<int64_t>(items.size()) >= executable_->limits.sequence_items)
       fail_limit("the sequence would have {} items, which is over the limit, in {}", items.size() + 1, i.node);
     HostValue item = detached(share(i.item));
-    auto place = static_cast<std::ptrdiff_t>(at);
-    if (i.takes && values_[i.sequence].is_own) {
-      // Made below and never handed out.
-      auto& own = const_cast<std::vector<HostValue>&>(items);
-      own.insert(own.begin() + place, std::move(item));
-      HostValue sequence = std::move(values_[i.sequence].host);
-      values_[i.sequence] = {};
-      values_[i.to].host = std::move(sequence);
-    } else {
-      Sequence longer;
-      longer.items.reserve(items.size() + 1);
-      longer.items.assign(items.begin(), items.end());
-      longer.items.insert(longer.items.begin() + place, std::move(item));
-      values_[i.to].host = std::move(longer);
-    }
+    bool is_own = i.takes && values_[i.sequence].is_own;
+    HostValue sequence = values_[i.sequence].host;
+    if (is_own) values_[i.sequence] = {};
+    values_[i.to].host = with_item(std::move(sequence), is_own, at, std::move(item));
     values_[i.to].is_own = true;
   }
 
@@ -498,11 +546,12 @@ class Context::Machine {
     make();
     int64_t end = now();
     Work work = work_of(program_, instructions, slots_);
-    if (!work.kind.empty() && profile_->events.size() < Profile::most_events)
-      profile_->events.push_back({.begin_ns = begin,
-                                  .end_ns = end,
-                                  .instruction = static_cast<uint32_t>(instructions.data() - program_.code.data()),
-                                  .work = std::move(work)});
+    if (!work.kind.empty() && shared_.profile->events.size() < Profile::most_events)
+      shared_.profile->events.push_back(
+          {.begin_ns = begin,
+           .end_ns = end,
+           .instruction = place_of(instructions[0], executable_->program, executable_->functions),
+           .work = std::move(work)});
   }
 
   void check(const program::Check& c) {
@@ -516,17 +565,18 @@ class Context::Machine {
   }
 
   void check_indices(const program::IndexCheck& c) {
-    int64_t extent = slots_[c.extent];
     int64_t count = element_count(dims_of(c.indices));
-    auto look = [&](const auto* at) {
-      for (int64_t i = 0; i < count; ++i)
-        if (at[i] < -extent || at[i] >= extent)
-          fail("index {} is outside -{}..{}, in {}", at[i], extent, extent - 1, c.node);
-    };
     if (program_.registers[c.indices].dtype == DType::i32)
-      look(reinterpret_cast<const int32_t*>(data_of(c.indices)));
+      check_each(std::span(reinterpret_cast<const int32_t*>(data_of(c.indices)), static_cast<size_t>(count)), c);
     else
-      look(reinterpret_cast<const int64_t*>(data_of(c.indices)));
+      check_each(std::span(reinterpret_cast<const int64_t*>(data_of(c.indices)), static_cast<size_t>(count)), c);
+  }
+
+  template <class T>
+  void check_each(std::span<const T> indices, const program::IndexCheck& c) const {
+    int64_t extent = slots_[c.extent];
+    for (T i : indices)
+      if (i < -extent || i >= extent) fail("index {} is outside -{}..{}, in {}", i, extent, extent - 1, c.node);
   }
 
   std::byte* data_of(Register r) const {
@@ -606,10 +656,6 @@ class Context::Machine {
     return at != nullptr ? at : nowhere;
   }
 
-  kernels::Finish finish(const program::Finish& f) const {
-    return {.addend = floats(f.addend), .low = f.low, .high = f.high};
-  }
-
   // run(epilogue) for a library call; an interpreter makes the epilogue when the call is done.
   template <class Run>
   void with_epilogue(std::optional<uint32_t> index, int64_t rows, int64_t columns, Run run) {
@@ -635,28 +681,8 @@ class Context::Machine {
   float* float_weights(Register r) const { return reinterpret_cast<float*>(weights(r)); }
 
   void product(const program::MatrixProduct& p) {
-    product_.matrices = {.m = slots_[p.m],
-                         .n = slots_[p.n],
-                         .k = slots_[p.k],
-                         .a = floats(p.a.value),
-                         .a_row_stride = slots_[p.a.row_stride],
-                         .a_column_stride = slots_[p.a.column_stride],
-                         .packed_b = p.packed ? float_weights(p.b.value) : nullptr,
-                         .b = p.packed ? nullptr : floats(p.b.value),
-                         .b_row_stride = slots_[p.b.row_stride],
-                         .b_column_stride = slots_[p.b.column_stride],
-                         .c = floats(p.c.value),
-                         .c_row_stride = slots_[p.c.row_stride],
-                         .bias = floats(p.bias),
-                         .finish = finish(p.finish),
-                         .epilogue = {},
-                         .exact = p.exact};
-    product_.batch.clear();
-    for (size_t i = 0; i < p.batch.size(); ++i)
-      product_.batch.push_back({.extent = slots_[p.batch[i]],
-                                .a_stride = slots_[p.a.batch_strides[i]],
-                                .b_stride = slots_[p.b.batch_strides[i]],
-                                .c_stride = slots_[p.c.batch_strides[i]]});
+    set_product(p, slots_, [this](Register r) { return floats(r); }, product_);
+    if (p.packed) product_.matrices.packed_b = float_weights(p.b.value);
     with_epilogue(p.epilogue, product_.matrices.m, product_.matrices.n, [&](const kernels::Epilogue& epilogue) {
       product_.matrices.epilogue = epilogue;
       DType dtype = program_.registers[p.b.value].dtype;
@@ -677,8 +703,7 @@ class Context::Machine {
         .epilogue = {}};
     if (p.zero != no_register) {
       call.input.zeros = reinterpret_cast<const uint8_t*>(data_of(p.zero));
-      call.input.zero_count = 1;
-      for (program::Slot dim : program_.registers[p.zero].dims) call.input.zero_count *= slots_[dim];
+      call.input.zero_count = element_count(dims_of(p.zero));
     }
     with_epilogue(p.epilogue, call.shape.output_pixels(), p.output_channels, [&](const kernels::Epilogue& epilogue) {
       call.epilogue = epilogue;
@@ -694,7 +719,7 @@ class Context::Machine {
             .bias = floats(c.bias),
             .output = floats(c.output),
             .output_pixel_stride = c.output_channels,
-            .finish = finish(c.finish),
+            .finish = finish_of(c.finish, [this](Register r) { return floats(r); }),
             .epilogue = {}};
   }
 
@@ -715,7 +740,7 @@ class Context::Machine {
     if (found == chains.end() || found->first != at - 1) return false;
     at = found->last + 1;
     std::span<const Instruction> links = std::span(program_.code).subspan(found->first, found->last - found->first + 1);
-    if (profile_ == nullptr)
+    if (shared_.profile == nullptr)
       chain(links);
     else
       record([&] { chain(links); }, links);
@@ -776,35 +801,8 @@ class Context::Machine {
     return host_value(r);
   }
 
-  // Whether it points into the arena, which the next kernel may overwrite.
-  bool is_attached(const HostValue& value) const {
-    if (value.is_sequence())
-      return std::ranges::any_of(value.sequence(), [&](const HostValue& item) { return is_attached(item); });
-    if (value.is_optional()) return value.optional().value && is_attached(*value.optional().value);
-    if (!value.is_tensor()) return false;
-    return arena_.holds(value.tensor().bytes());
-  }
-
   // A host value that does not point into the arena or at a caller's memory.
-  HostValue detached(HostValue value) {
-    if (value.is_tensor()) {
-      if (!is_attached(value)) return value;
-      const Tensor& tensor = value.tensor();
-      const std::byte* at = tensor.bytes();
-      Tensor copy = buffers_.tensor(tensor.dtype(), tensor.dims());
-      std::copy(at, at + tensor.byte_size(), copy.mutable_bytes());
-      return copy;
-    }
-    if (value.is_sequence() &&
-        std::ranges::any_of(value.sequence(), [&](const HostValue& v) { return is_attached(v); })) {
-      Sequence items;
-      for (const HostValue& item : value.sequence()) items.items.push_back(detached(item));
-      return items;
-    }
-    if (value.is_optional() && value.optional().value)
-      return Optional{std::make_shared<const HostValue>(detached(*value.optional().value))};
-    return value;
-  }
+  HostValue detached(HostValue value) { return runtime::detached(std::move(value), arena_, buffers_); }
 
   void host(uint32_t index) {
     const program::HostCall& call = program_.host_calls[index];
@@ -834,13 +832,7 @@ class Context::Machine {
     const RegisterInfo& info = program_.registers[b.value];
     if (!info.is_tensor && tensor.count() != 1)
       fail("'{}' must have one element, but is {}", info.name, value.describe());
-    std::vector<int64_t> elements = widen<int64_t>(tensor);
-    for (auto [i, slot] : b.elements)
-      if (i < elements.size()) slots_[slot] = std::max<int64_t>(elements[i], 0);
-    // -2^63 has no positive counterpart; no size is large enough to tell the next number from it.
-    constexpr int64_t least = -std::numeric_limits<int64_t>::max();
-    for (auto [i, slot] : b.negative)
-      if (i < elements.size()) slots_[slot] = elements[i] < 0 ? -std::max(elements[i], least) : 0;
+    bind_elements(b, tensor, slots_);
   }
 
   // Conditions are read in every trip.
@@ -871,28 +863,34 @@ class Context::Machine {
   std::vector<Register> owning_;  // those that hold a value of the run, which must not outlive it
   std::vector<Growing> growing_;
   std::vector<uint64_t> host_calls_;  // how often each was made in this run
-  std::chrono::steady_clock::time_point begin_;
+  size_t at_ = 0;                     // the instruction that runs next
   Chains chains_;
   std::list<Planner> planners_;        // the latest first
   std::vector<bool> is_set_at_entry_;  // of the slots
   std::list<Plan> plans_;              // the latest first
   ArenaMemory arena_;
-  Buffers buffers_;
-  Workers workers_;
-  Library library_{workers_};
   Product product_;  // kept for its memory
-  Statistics statistics_;
-  Profile* profile_ = nullptr;
+  // By function, from one call to the next; those of very deep calls are not kept.
+  static constexpr size_t most_kept_frames = 64;
+  std::map<uint32_t, std::unique_ptr<Machine>> callees_;
+  Shared& shared_;
+  Workers& workers_ = shared_.workers;
+  Library& library_ = shared_.library;
+  Buffers& buffers_ = shared_.buffers;
+  Statistics& statistics_ = shared_.statistics;
 };
 
 Context::Context(std::shared_ptr<const Executable> executable, int threads)
-    : machine_(std::make_unique<Machine>(std::move(executable), threads)) {}
+    : shared_(std::make_unique<Shared>(threads)) {
+  const Program& program = executable->program;
+  machine_ = std::make_unique<Machine>(std::move(executable), program, *shared_);
+}
 Context::~Context() = default;
 Context::Context(Context&&) noexcept = default;
 
 std::vector<HostValue> Context::run(std::span<const HostValue> inputs) { return machine_->run(inputs); }
 MemoryPlan Context::memory_plan(std::span<const HostValue> inputs) { return machine_->memory_plan(inputs); }
-const Statistics& Context::statistics() const { return machine_->statistics(); }
-void Context::record_to(Profile* profile) { machine_->record_to(profile); }
+const Statistics& Context::statistics() const { return shared_->statistics; }
+void Context::record_to(Profile* profile) { shared_->profile = profile; }
 
 }  // namespace selkie::runtime

@@ -34,6 +34,7 @@ using KernelInterpreter = std::function<void(uint32_t kernel, std::span<const Ch
 // What a run may use at most; reaching one is a user error, after which the context is as usable as before.
 struct Limits {
   int64_t loop_trips = int64_t{1} << 40;  // of one loop
+  int64_t call_depth = 1000;              // of calls in each other, with the run itself
   int64_t sequence_items = int64_t{1} << 30;
   int64_t memory_bytes = 0;  // of the arena and of tensors on the heap together; 0: no limit
   double seconds = 0;        // 0: no limit; looked at between the trips of loops and at host calls
@@ -42,6 +43,7 @@ struct Limits {
 // A program with its code: what is needed to run it.
 struct Executable {
   program::Program program;
+  std::vector<program::Program> functions = {};  // with its constants and kernels
   std::vector<KernelFunction> kernels;
   KernelInterpreter interpreter;  // if set, used instead of the kernels
   std::vector<HostFunction> host_functions;
@@ -54,7 +56,7 @@ struct Executable {
 inline constexpr int64_t most_kept_plans = 64;
 
 struct Statistics {
-  int64_t arena_bytes = 0;
+  int64_t arena_bytes = 0;  // of the frame that has most
   int64_t launches = 0;
   int64_t host_calls = 0;
   int64_t plans = 0;  // of the arena that were made
@@ -93,6 +95,8 @@ class Context {
 
  private:
   class Machine;
+  struct Shared;
+  std::unique_ptr<Shared> shared_;
   std::unique_ptr<Machine> machine_;
 };
 

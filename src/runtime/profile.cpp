@@ -205,6 +205,17 @@ Work work_of(const Program& program, std::span<const Instruction> instructions, 
   return instructions.size() == 1 ? counter.work_of(instructions[0]) : counter.chain(instructions);
 }
 
+uint32_t place_of(const Instruction& i, const Program& program, std::span<const Program> functions) {
+  auto in = [&](const Program& p) { return &i >= p.code.data() && &i < p.code.data() + p.code.size(); };
+  const Program* at = &program;
+  size_t before = 0;
+  for (size_t f = 0; !in(*at) && f < functions.size(); ++f) {
+    before += at->code.size();
+    at = &functions[f];
+  }
+  return static_cast<uint32_t>(before + static_cast<size_t>(&i - at->code.data()));
+}
+
 std::string chrome_trace(const Profile& profile) {
   std::string events;
   int64_t start = profile.events.empty() ? 0 : profile.events.front().begin_ns;

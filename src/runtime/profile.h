@@ -24,6 +24,10 @@ struct Work {
 Work work_of(const program::Program& program, std::span<const program::Instruction> instructions,
              std::span<const int64_t> slots);
 
+// The place of an instruction among those of a program and of the functions behind it.
+uint32_t place_of(const program::Instruction& i, const program::Program& program,
+                  std::span<const program::Program> functions);
+
 // What is known of a convolution before any run, of floats or integers.
 template <class Convolution>
 kernels::ConvolutionShape unsized_shape(const Convolution& c) {

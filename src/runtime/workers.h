@@ -36,7 +36,8 @@ class Workers {
   // body(begin, end, scratch) for parts of 0 … tasks - 1, until all are done: on the caller's thread and on those
   // others that come in time. One that the system does not let run, since something else has its core, is not waited
   // for. Each thread begins with a share of its own, the same one in each call with as many tasks, so that what they
-  // read and write is found in its cache; then it helps others. The scratch memory is aligned to a cache line. `body` does not throw.
+  // read and write is found in its cache; then it helps others. The scratch memory is aligned to a cache line. `body`
+  // does not throw.
   template <class Body>
   void run(int64_t tasks, size_t scratch_bytes, const Body& body) {
     Job job{.call = [](const void* what, int64_t begin, int64_t end,

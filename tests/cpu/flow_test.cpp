@@ -45,7 +45,7 @@ std::string text_of(const std::string& name) {
 
 driver::Built build(const std::string& text, const driver::Options& options = {}) {
   driver::Built built = driver::build(ir::parse(text, ops::op_set(), "test"), options);
-  program::verify(built.executable->program);
+  program::verify(built.executable->program, built.executable->functions);
   return built;
 }
 
@@ -54,7 +54,8 @@ class Disassembled : public testing::TestWithParam<std::string> {};
 TEST_P(Disassembled, AsExpected) {
   std::string text = file_text(GetParam());
   size_t split = std::min(text.find(marker), text.size());
-  std::string actual = program::disassemble(build(text.substr(0, split)).executable->program);
+  driver::Built built = build(text.substr(0, split));
+  std::string actual = program::disassemble(built.executable->program, built.executable->functions);
   if (std::getenv("SELKIE_UPDATE") != nullptr) {
     std::ofstream(fs::path(folder) / (GetParam() + ".sk")) << text.substr(0, split) << marker << actual;
     return;
@@ -212,8 +213,9 @@ TEST(Flow, HostNodesInsideRegionsAreSaved) {
   }
 }
 
-// Functions are compiled where they are called, unless they may come to call themselves: those run on the host.
-TEST(Flow, CallsAreCompiledButRecursionIsNot) {
+// Functions are compiled where they are called, unless they may come to call themselves: those are programs of their
+// own.
+TEST(Flow, CallsAreInlinedOrHaveFrames) {
   std::string plain =
       "const @one: f32[] = {1} func @more(%a: f32[N]) -> (?) { %b = add(%a, @one) return %b } func @main(%x: f32[N, "
       "M]) -> "
@@ -221,19 +223,92 @@ TEST(Flow, CallsAreCompiledButRecursionIsNot) {
   driver::Built built = build(plain);
   EXPECT_EQ(built.host_calls, 0u);
   EXPECT_EQ(built.kernels, 1u);
+  EXPECT_TRUE(built.executable->functions.empty());
   expect_as_reference(built, plain, {f32({1, 2}, {1, 2})});
-  std::string recursive =
-      "const @one: i64[] = {1} const @none: i64[] = {0} func @sum(%n: i64[]) -> (i64[]) { %end = equal(%n, @none) %s = "
-      "if(%end) then() { yield @none } else() { %m = sub(%n, @one) %r = call(%m) {callee = @sum} %t = add(%r, %n) "
-      "yield %t "
-      "} return %s } func @main(%n: i64[]) -> (y: i64[]) { %y = call(%n) {callee = @sum} return %y }";
+  std::string recursive = text_of("recursion");
   built = build(recursive, {.host = {.limits = {.call_depth = 20}}});
-  EXPECT_EQ(built.host_calls, 1u);
-  expect_as_reference(built, recursive, {Tensor::scalar_i64(10)});
+  EXPECT_EQ(built.host_calls, 0u);
+  ASSERT_EQ(built.executable->functions.size(), 1u);
+  EXPECT_EQ(count(built.executable->functions[0], Opcode::product), 1u);
+  Tensor x = f32({2, 3}, {1, 2, 3, -1, 0.5, 0});
+  for (int64_t n : {0, 1, 2, 18}) expect_as_reference(built, recursive, {Tensor::scalar_i64(n), x});
   runtime::Context context(built.executable);
-  EXPECT_NE(error_of(context, {Tensor::scalar_i64(30)}).find("calls are nested 20 deep, which is the limit"),
+  EXPECT_NE(error_of(context, {Tensor::scalar_i64(30), x}).find("calls are nested 20 deep, which is the limit"),
             std::string::npos);
-  EXPECT_EQ(context.run(std::vector<HostValue>{Tensor::scalar_i64(3)}).size(), 1u);
+  EXPECT_EQ(context.run(std::vector<HostValue>{Tensor::scalar_i64(3), x}).size(), 1u);
+}
+
+// Far deeper than the thread's own stack would reach, and frames beyond some are not kept.
+TEST(Flow, CallsDoNotNestOnTheStack) {
+  driver::Built built = build(text_of("recursion"), {.host = {.limits = {.call_depth = 200'000}}});
+  runtime::Context context(built.executable);
+  Tensor x = f32({1, 3}, {0, 0, 0});
+  for (int64_t n : {100'000, 3}) EXPECT_EQ(context.run(std::vector<HostValue>{Tensor::scalar_i64(n), x}).size(), 1u);
+}
+
+// Each frame has an arena of its own, so that what a caller made is there when the call comes back.
+TEST(Flow, CallsInArmsAndLoopsOfEachOther) {
+  std::string text =
+      "const @none: i64[] = {0} const @one: i64[] = {1} const @two: i64[] = {2} const @half: f32[] = {0.5} "
+      "func @even(%n: i64[], %x: f32[N]) -> (f32[N]) { %end = equal(%n, @none) %s = if(%end) then() { yield %x } "
+      "else() { "
+      "%a = exp(%x) %m = sub(%n, @one) %r = call(%m, %a) {callee = @odd} %b = mul(%r, %a) %t = add(%b, @half) yield %t "
+      "} "
+      "return %s } "
+      "func @odd(%n: i64[], %x: f32[N]) -> (f32[N]) { %end = equal(%n, @none) %s = if(%end) then() { %z = neg(%x) "
+      "yield %z } "
+      "else() { %m = sub(%n, @one) %w = loop(@two, _, %x) body(%i: i64[], %g: bool[], %u: ?) { %v = sin(%u) %c = "
+      "call(%m, %v) {callee = @even} %d = mul(%c, @half) %e = tanh(%d) yield %g, %e } yield %w } return %s } "
+      "func @main(%n: i64[], %x: f32[N]) -> (y: ?, z: ?) { %y = call(%n, %x) {callee = @even} %z = call(%n, %y) "
+      "{callee "
+      "= @odd} return %y, %z }";
+  driver::Built built = build(text);
+  EXPECT_EQ(built.host_calls, 0u);
+  EXPECT_EQ(built.executable->functions.size(), 2u);
+  for (int64_t n : {0, 1, 2, 5})
+    for (Tensor x : {f32({3}, {0.5, -1, 2}), f32({1}, {0.25}), f32({0}, {})})
+      expect_as_reference(built, text, {Tensor::scalar_i64(n), x});
+  std::string path = testing::TempDir() + "calls_test.selkie";
+  driver::save(built, path);
+  driver::Built loaded = driver::load(path, {});
+  EXPECT_EQ(program::disassemble(loaded.executable->program, loaded.executable->functions),
+            program::disassemble(built.executable->program, built.executable->functions));
+  expect_as_reference(loaded, text, {Tensor::scalar_i64(3), f32({2}, {0.5, -1})});
+}
+
+// The analysis relies on what a function declares: a call does not come back with anything else.
+TEST(Flow, CallsReturnWhatTheirFunctionsDeclare) {
+  for (std::string_view result : {"f32[2]", "f32[N, N]", "f32[N, 2]"}) {
+    std::string text = fmt::format(
+        "const @none: i64[] = {{0}} const @one: i64[] = {{1}} func @f(%n: i64[], %x: f32[N]) -> ({}) {{ %end = "
+        "equal(%n, "
+        "@none) %s = if(%end) then() {{ %y = concat(%x, %x) {{axis = 0}} yield %y }} else() {{ %m = sub(%n, @one) %t = "
+        "call(%m, %x) {{callee = @f}} %e = exp(%t) yield %e }} return %s }} func @main(%n: i64[], %x: f32[N]) -> (y: "
+        "?) "
+        "{{ %y = call(%n, %x) {{callee = @f}} %z = exp(%y) return %z }}",
+        result);
+    SCOPED_TRACE(text);
+    try {
+      runtime::Context context(build(text).executable);
+      EXPECT_NE(error_of(context, {Tensor::scalar_i64(1), f32({3}, {1, 2, 3})}), "no error");
+    } catch (const Error&) {
+      // Seen when it is compiled.
+    }
+  }
+}
+
+// A function with an operator that has no kernel runs on the host with all that it calls, and so do those that call it.
+TEST(Flow, RecursionWithoutKernelsRunsOnTheHost) {
+  std::string text =
+      "const @none: i64[] = {0} const @one: i64[] = {1} func @f(%n: i64[], %x: f32[N]) -> (?) { %end = equal(%n, "
+      "@none) "
+      "%s = if(%end) then() { yield %x } else() { %u, %p, %q, %r = unique(%x) %m = sub(%n, @one) %t = call(%m, %u) "
+      "{callee = @f} yield %t } return %s } func @main(%n: i64[], %x: f32[N]) -> (y: ?) { %y = call(%n, %x) {callee = "
+      "@f} return %y }";
+  driver::Built built = build(text);
+  EXPECT_EQ(built.host_calls, 1u);
+  EXPECT_TRUE(built.executable->functions.empty());
+  expect_as_reference(built, text, {Tensor::scalar_i64(2), f32({3}, {3, 1, 3})});
 }
 
 // Sequences that grow are not copied for each item, and have a limit.

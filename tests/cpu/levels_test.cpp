@@ -53,7 +53,7 @@ std::vector<HostValue> run(const std::string& text, const std::vector<HostValue>
   auto module = ir::parse(text, ops::op_set(), "test");
   if (!compiled) return interp::run(*module, inputs);
   driver::Built built = driver::build(std::move(module), {});
-  program::verify(built.executable->program);
+  program::verify(built.executable->program, built.executable->functions);
   return runtime::Context(built.executable).run(inputs);
 }
 

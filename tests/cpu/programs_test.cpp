@@ -98,7 +98,8 @@ void check_program(uint64_t seed, int nodes, int runs, Mix mix, bool check_kerne
   driver::Built built = driver::build(
       module,
       {.host = {.limits = limits.limits, .memory_limit = 8 * limits.memory_limit}, .check_kernels = check_kernels});
-  EXPECT_NO_THROW(program::verify(built.executable->program)) << program::disassemble(built.executable->program);
+  EXPECT_NO_THROW(program::verify(built.executable->program, built.executable->functions))
+      << program::disassemble(built.executable->program);
   runtime::Context context(built.executable);
   analysis::Rdp rdp(*reference.module);
   ++totals.programs;

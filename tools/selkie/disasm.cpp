@@ -12,12 +12,13 @@ int disasm(const std::string& model, bool kernels, const CompileOptions& options
     if (kernels) fail("'{}' is compiled: it has the code of its kernels, but not their text", model);
     if (options.compiler.exact) fail("'{}' is compiled: --exact needs the model", model);
     if (!options.compiler.without.empty()) fail("'{}' is compiled: --without needs the model", model);
-    fmt::print("{}", program::disassemble(program::read_artifact(model).program));
+    program::Artifact artifact = program::read_artifact(model);
+    fmt::print("{}", program::disassemble(artifact.program, artifact.functions));
     return 0;
   }
   auto module = load_model(model);
   compiler::Compiled compiled = driver::compile(*module, options.compiler);
-  fmt::print("{}", program::disassemble(compiled.program));
+  fmt::print("{}", program::disassemble(compiled.program, compiled.functions));
   if (kernels)
     for (const kir::Kernel& kernel : compiled.kernels) fmt::print("\n{}", kir::print(kernel));
   return 0;
