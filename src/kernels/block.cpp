@@ -226,8 +226,8 @@ DepthPart DepthParts::at(int64_t index) const {
 BlockCut::BlockCut(const KernelTable& table, int64_t rows, int64_t taps, int64_t depth)
     : tiles(table, rows),
       parts(most_depth(table, rows), taps, depth),
-      ahead_step(ceil_divide(static_cast<int64_t>(sizeof(float)) * table.tile_columns,
-                             std::max<int64_t>(1, tiles.count))) {}
+      ahead_step(
+          ceil_divide(static_cast<int64_t>(sizeof(float)) * table.tile_columns, std::max<int64_t>(1, tiles.count))) {}
 
 void multiply_block(const KernelTable& table, const Block& block) {
   multiply_block(table, BlockCut(table, block.rows, block.taps, block.depth), block);

@@ -8,10 +8,11 @@
 namespace selkie::kernels {
 namespace {
 
-// Several tasks per thread even out threads that were interrupted; a task under about ten microseconds costs more to
-// hand out than it saves.
+// Several tasks per thread even out threads that were interrupted; one under about ten microseconds costs more than
+// that saves, since the first panel of each comes late. Other threads take part from a few microseconds on.
 constexpr int64_t tasks_per_thread = 4;
-constexpr double least_products_of_task = 3e5;
+constexpr double least_products_of_task = 2.5e6;
+constexpr double least_products_of_thread = 3e5;
 
 }  // namespace
 
@@ -26,8 +27,9 @@ Cut cut_tasks(const CutRequest& asked) {
   // One row takes as long as two: both wait for weights.
   double products = static_cast<double>(std::max<int64_t>(2, request.rows)) * static_cast<double>(request.columns) *
                     static_cast<double>(std::max<int64_t>(1, request.products));
-  auto worth = static_cast<int64_t>(std::min(products / least_products_of_task, 1e6));
-  int64_t wanted = std::clamp<int64_t>(worth, 1, request.threads * tasks_per_thread);
+  auto worth = [&](double least) { return static_cast<int64_t>(std::min(products / least, 1e6)); };
+  int64_t some = std::clamp<int64_t>(worth(least_products_of_thread), 1, request.threads);
+  int64_t wanted = std::clamp<int64_t>(worth(least_products_of_task), some, request.threads * tasks_per_thread);
   if (wanted > request.threads) wanted -= wanted % request.threads;  // as many for each
   int64_t row_tasks = ceil_divide(request.rows, cut.rows);
   int64_t panels = ceil_divide(request.columns, request.column_step);

@@ -350,19 +350,19 @@ class TileBlock {
     float* c = scratch_.products + matrices_.begin(i, most_tiles_, group.stride);
     for (int64_t row = 0; row < rows; row += step)
       multiply_block(table_, rows - row < step ? cut_->rest : cut_->whole,
-                             {.rows = std::min(step, rows - row),
-                              .a = a + row * depth,
-                              .a_stride = depth,
-                              .depth = part.channels,
-                              .b = {.base = part.weights,
-                                    .panel_stride = part.channels * table_.tile_columns,
-                                    .depth_stride = table_.tile_columns,
-                                    .after = row + step < rows ? nullptr : part.after},
-                              .c = c + row * group.stride,
-                              .c_stride = group.stride,
-                              .column_begin = 0,
-                              .column_end = group.count,
-                              .accumulate = part.first_channel > 0});
+                     {.rows = std::min(step, rows - row),
+                      .a = a + row * depth,
+                      .a_stride = depth,
+                      .depth = part.channels,
+                      .b = {.base = part.weights,
+                            .panel_stride = part.channels * table_.tile_columns,
+                            .depth_stride = table_.tile_columns,
+                            .after = row + step < rows ? nullptr : part.after},
+                      .c = c + row * group.stride,
+                      .c_stride = group.stride,
+                      .column_begin = 0,
+                      .column_end = group.count,
+                      .accumulate = part.first_channel > 0});
   }
 
   TilePlace place_of(int64_t tile) const { return {tiling_, form_.outputs, begin_ + tile}; }
@@ -391,8 +391,7 @@ class TileBlock {
       }
       for (int64_t column = 0; column < side; ++column) {
         int64_t pixel = first_pixel + column;
-        to[column] =
-            line_inside && pixel >= 0 && pixel < shape_.input[2] ? at + column * stride : scratch_.zeros;
+        to[column] = line_inside && pixel >= 0 && pixel < shape_.input[2] ? at + column * stride : scratch_.zeros;
       }
     }
   }

@@ -144,8 +144,8 @@ Number Math::exp_of_sum(Number x, Number low) {
   return exp_between(at_least(at_most(x, f.exp_most), f.exp_least), low);
 }
 
-// With x = n * ln2 + r, where n is a multiple of 1/16 and |r| <= ln2 / 32: 2 to its fraction is one of 16 numbers, which
-// fill a vector, and what is left takes two terms less than for whole n.
+// With x = n * ln2 + r, where n is a multiple of 1/16 and |r| <= ln2 / 32: 2 to its fraction is one of 16 numbers,
+// which fill a vector, and what is left takes two terms less than for whole n.
 Number Math::exp_by_sixteenths(Number x, Number low) {
   const Format& f = single;
   constexpr int steps = 16;
