@@ -125,6 +125,7 @@ class Context::Machine {
 
   void begin(std::span<const HostValue> inputs) {
     shared_.frames.push_back(this);
+    std::ranges::fill(host_calls_, 0);
     at_ = enter(inputs);
     bind_arena();
   }
