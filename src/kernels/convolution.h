@@ -26,6 +26,7 @@ struct ConvolutionShape {
 
   int64_t output_pixels() const { return batch * output[0] * output[1] * output[2]; }
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  bool operator==(const ConvolutionShape&) const = default;
 };
 
 struct Convolution {

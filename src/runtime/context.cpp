@@ -4,11 +4,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <list>
 #include <map>
 
-#include "base/convert.h"
 #include "program/uses.h"
 #include "runtime/arena.h"
 #include "runtime/arena_memory.h"
@@ -22,6 +20,7 @@
 #include "runtime/replace.h"
 #include "runtime/sequences.h"
 #include "runtime/size_steps.h"
+#include "runtime/versions.h"
 
 namespace selkie::runtime {
 
@@ -58,6 +57,7 @@ class Context::Machine {
         growing_(program_.growths.size()),
         host_calls_(program_.host_calls.size()),
         chains_(program_),
+        versions_(program_),
         shared_(shared) {
     for (size_t i = 0; i < values_.size(); ++i) {
       Storage storage = program_.registers[i].storage;
@@ -712,25 +712,28 @@ class Context::Machine {
     });
   }
 
-  kernels::Convolution call_of(const program::Convolution& c, kernels::ConvolutionVersion version) const {
-    return {.shape = shape_of(c, slots_),
-            .input = floats(c.input),
-            .input_pixel_stride = c.input_channels,
-            .packed_weights = float_weights(weights_of(c, version)),
-            .bias = floats(c.bias),
-            .output = floats(c.output),
-            .output_pixel_stride = c.output_channels,
-            .finish = finish_of(c.finish, [this](Register r) { return floats(r); }),
-            .epilogue = {}};
+  kernels::ChainLink call_of(const program::Convolution& c) {
+    kernels::ConvolutionShape shape = shape_of(c, slots_);
+    kernels::ConvolutionVersion version = versions_.of(c, shape);
+    return {.convolution = {.shape = shape,
+                            .input = floats(c.input),
+                            .input_pixel_stride = c.input_channels,
+                            .packed_weights = float_weights(weights_of(c, version)),
+                            .bias = floats(c.bias),
+                            .output = floats(c.output),
+                            .output_pixel_stride = c.output_channels,
+                            .finish = finish_of(c.finish, [this](Register r) { return floats(r); }),
+                            .epilogue = {}},
+            .version = version};
   }
 
   void convolution(const program::Convolution& c) {
-    kernels::ConvolutionVersion version = version_of(c, slots_);
-    kernels::Convolution call = call_of(c, version);
-    if (c.packs_weights) call.packed_weights = library_.packed(call.shape, call.packed_weights, version);
+    kernels::ChainLink link = call_of(c);
+    kernels::Convolution& call = link.convolution;
+    if (c.packs_weights) call.packed_weights = library_.packed(call.shape, call.packed_weights, link.version);
     with_epilogue(c.epilogue, call.shape.output_pixels(), c.output_channels, [&](const kernels::Epilogue& epilogue) {
       call.epilogue = epilogue;
-      library_.run(call, version);
+      library_.run(call, link.version);
     });
   }
 
@@ -753,8 +756,7 @@ class Context::Machine {
     std::array<Arguments, kernels::most_links> arguments;
     for (size_t i = 0; i < instructions.size(); ++i) {
       const program::Convolution& c = program_.convolutions[instructions[i].a];
-      kernels::ConvolutionVersion version = version_of(c, slots_);
-      links[i] = {.convolution = call_of(c, version), .version = version};
+      links[i] = call_of(c);
       if (!c.epilogue) continue;
       const program::Launch& l = program_.launches[*c.epilogue];
       set_arguments(l, arguments[i]);
@@ -866,6 +868,7 @@ class Context::Machine {
   std::vector<uint64_t> host_calls_;  // how often each was made in this run
   size_t at_ = 0;                     // the instruction that runs next
   Chains chains_;
+  Versions versions_;
   std::list<Planner> planners_;        // the latest first
   std::vector<bool> is_set_at_entry_;  // of the slots
   std::list<Plan> plans_;              // the latest first
