@@ -252,7 +252,8 @@ bool strassen_wins(const KernelTable& table, const Gemm& gemm) {
       gemm.k == 0)
     return false;
   // What sums of a, of b and of products cost, and shorter tiles, of the plain product's time: measured on the shapes
-  // of kernels_bench within two hundredths. Sums of b are made for all rows, and take longer beside faster products.
+  // of kernels_bench within two hundredths. Sums of b are made once for all rows, and take longer beside faster
+  // products.
   constexpr double most_sums = 1.0 / 8 - 0.01;
   constexpr int wide_lanes = 16;
   const double of_b = table.lanes == wide_lanes && wide_units() == WideUnits::zen5 ? 10 : 6;
