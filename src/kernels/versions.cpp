@@ -24,6 +24,7 @@ bool has_weights(const PackedFor& kernels, WinogradWeights form) {
 // The fastest of Winograd's that wins; if there are weights for nothing else, the one that takes them.
 std::optional<ConvolutionVersion> best_winograd(const KernelTable& table, const ConvolutionShape& shape,
                                                 const PackedFor& kernels) {
+  if (kernels.direct && !winograd_applies(table, shape)) return {};
   std::optional<ConvolutionVersion> best;
   double least = 0;
   for (const auto& [version, weights] : winograd_versions) {

@@ -22,7 +22,7 @@ bool is_sensible(const kernels::ConvolutionShape& s) {
 
 Chains::Chains(const program::Program& program) : program_(program), all_(program::find_chains(program)) {}
 
-std::vector<program::Chain> Chains::choose(std::span<const int64_t> slots, int threads) const {
+std::vector<program::Chain> Chains::choose(std::span<const int64_t> slots, int threads, Versions& chosen) const {
   std::vector<program::Chain> out;
   std::vector<kernels::ConvolutionShape> shapes;
   std::vector<kernels::ConvolutionVersion> versions;
@@ -33,7 +33,7 @@ std::vector<program::Chain> Chains::choose(std::span<const int64_t> slots, int t
       const program::Convolution& c = program_.convolutions[program_.code[i].a];
       shapes.push_back(shape_of(c, slots));
       if (!is_sensible(shapes.back())) break;
-      versions.push_back(version_of(c, slots));
+      versions.push_back(chosen.of(c, shapes.back()));
     }
     uint32_t first = chain.first;
     for (size_t links : kernels::cut_into_chains(std::span(shapes).first(versions.size()), versions, threads)) {

@@ -6,6 +6,7 @@
 
 #include "program/chains.h"
 #include "runtime/arena.h"
+#include "runtime/versions.h"
 
 namespace selkie::runtime {
 
@@ -14,7 +15,7 @@ class Chains {
   explicit Chains(const program::Program& program);
 
   // Those that are worth it at these sizes, in order.
-  std::vector<program::Chain> choose(std::span<const int64_t> slots, int threads) const;
+  std::vector<program::Chain> choose(std::span<const int64_t> slots, int threads, Versions& chosen) const;
 
   // When the tensors of the arena are in use if these are made: what a chain reads until its end, and its result from
   // its beginning on.

@@ -16,6 +16,7 @@
 #include "runtime/detach.h"
 #include "runtime/growing.h"
 #include "runtime/library.h"
+#include "runtime/plans.h"
 #include "runtime/reach.h"
 #include "runtime/replace.h"
 #include "runtime/sequences.h"
@@ -143,7 +144,7 @@ class Context::Machine {
     std::vector<HostValue> results;
     for (Register r : program_.results) results.push_back(detached(share(r)));
     forget_values();
-    if (executable_->limits.memory_bytes > 0) MemoryBudget::current()->refund(plans_.front().arena.bytes);
+    if (executable_->limits.memory_bytes > 0) MemoryBudget::current()->refund(plans_.latest().arena.bytes);
     shared_.frames.pop_back();
     return results;
   }
@@ -189,7 +190,7 @@ class Context::Machine {
       at = i.a;
       return;
     }
-    if (i.op == Opcode::convolution && !plans_.front().chains.empty() && advance_chain(at)) return;
+    if (i.op == Opcode::convolution && !plans_.latest().chains.empty() && advance_chain(at)) return;
     if (executable_->interpreter) check_reaches(program_, i, slots_, [&](Register r) { return bytes_behind(r); });
     if (shared_.profile == nullptr)
       execute(i);
@@ -243,19 +244,15 @@ class Context::Machine {
 
   // The arena depends on sizes that are known at entry, so that plans of earlier calls serve again.
   void bind_arena() {
-    std::vector<int64_t> key(slots_.begin(), slots_.begin() + program_.entry_slots);
-    auto at = std::ranges::find(plans_, key, &Plan::key);
-    if (at == plans_.end()) {
+    std::span<const int64_t> key(slots_.data(), program_.entry_slots);
+    if (!plans_.find(key)) {
       std::vector<program::Chain> chains = chosen_chains();
       ArenaPlan plan = planner_with(chains).plan(planned_bytes(chains));
-      if (plans_.size() == static_cast<size_t>(most_kept_plans)) plans_.pop_back();
-      plans_.push_front({.key = std::move(key), .arena = std::move(plan), .chains = std::move(chains)});
+      plans_.add({.key = {key.begin(), key.end()}, .arena = std::move(plan), .chains = std::move(chains)});
       ++statistics_.plans;
-      statistics_.kept_plans = static_cast<int64_t>(plans_.size());
-    } else if (at != plans_.begin()) {
-      plans_.splice(plans_.begin(), plans_, at);
+      statistics_.kept_plans = plans_.count();
     }
-    const ArenaPlan& plan = plans_.front().arena;
+    const ArenaPlan& plan = plans_.latest().arena;
     check_memory(plan);
     std::byte* memory = arena_.provide(plan.bytes);
     statistics_.arena_bytes = std::max(statistics_.arena_bytes, plan.bytes);
@@ -266,8 +263,9 @@ class Context::Machine {
   }
 
   // An interpreter makes epilogues when a whole convolution is done.
-  std::vector<program::Chain> chosen_chains() const {
-    return executable_->interpreter ? std::vector<program::Chain>{} : chains_.choose(slots_, workers_.threads());
+  std::vector<program::Chain> chosen_chains() {
+    return executable_->interpreter ? std::vector<program::Chain>{}
+                                    : chains_.choose(slots_, workers_.threads(), versions_);
   }
 
   // Which chains are made decides when tensors are in use, and few sets of them occur.
@@ -739,7 +737,7 @@ class Context::Machine {
 
   // Makes the chain that the instruction before `at` begins, if there is one.
   bool advance_chain(size_t& at) {
-    const std::vector<program::Chain>& chains = plans_.front().chains;
+    const std::vector<program::Chain>& chains = plans_.latest().chains;
     auto found = std::ranges::lower_bound(chains, at - 1, {}, &program::Chain::first);
     if (found == chains.end() || found->first != at - 1) return false;
     at = found->last + 1;
@@ -847,11 +845,6 @@ class Context::Machine {
     return reinterpret_cast<const bool*>(data_of(b.value));
   }
 
-  struct Plan {
-    std::vector<int64_t> key;
-    ArenaPlan arena;
-    std::vector<program::Chain> chains;
-  };
   struct Planner {
     std::vector<program::Chain> chains;
     ArenaPlanner arena;
@@ -871,7 +864,7 @@ class Context::Machine {
   Versions versions_;
   std::list<Planner> planners_;        // the latest first
   std::vector<bool> is_set_at_entry_;  // of the slots
-  std::list<Plan> plans_;              // the latest first
+  Plans plans_;
   ArenaMemory arena_;
   Product product_;  // kept for its memory
   // By function, from one call to the next; those of very deep calls are not kept.
