@@ -62,12 +62,10 @@ Built load(const std::string& path, const interp::Options& how) {
   attach_code(artifact.image, artifact.program, *executable);
   executable->program = std::move(artifact.program);
   executable->functions = std::move(artifact.functions);
-  size_t kernels = count_kernels(executable->program);
-  for (const program::Program& function : executable->functions) kernels += count_kernels(function);
   return {.executable = executable,
           .declared = std::move(declared),
           .nodes = artifact.nodes,
-          .kernels = kernels,
+          .kernels = count_kernels(executable->program, executable->functions),
           .host_calls = executable->program.host_calls.size(),
           .image = std::move(artifact.image),
           .module = std::move(host.module),

@@ -148,9 +148,11 @@ runtime::Limits run_limits(const interp::Options& how) {
           .seconds = how.limits.seconds};
 }
 
-size_t count_kernels(const program::Program& program) {
-  return count(program, program::Opcode::launch) + program.products.size() + program.convolutions.size() +
-         program.integer_products.size() + program.attentions.size() + program.recurrents.size();
+size_t count_kernels(const program::Program& program, std::span<const program::Program> functions) {
+  size_t sum = count(program, program::Opcode::launch) + program.products.size() + program.convolutions.size() +
+               program.integer_products.size() + program.attentions.size() + program.recurrents.size();
+  for (const program::Program& function : functions) sum += count_kernels(function);
+  return sum;
 }
 
 Built build(std::shared_ptr<ir::Module> module, const Options& options) {
@@ -165,8 +167,7 @@ Built build(std::shared_ptr<ir::Module> module, const Options& options) {
   }
   compiler::Compiled compiled = compile_code(*module, std::move(checks), options.compiler);
   built.nodes = compiled.nodes;
-  built.kernels = count_kernels(compiled.program);
-  for (const program::Program& function : compiled.functions) built.kernels += count_kernels(function);
+  built.kernels = count_kernels(compiled.program, compiled.functions);
   built.host_calls = compiled.program.host_calls.size();
   executable->host_functions = host_functions(module, compiled.host_nodes, options.host);
   executable->limits = run_limits(options.host);

@@ -53,7 +53,7 @@ void attach_code(const program::Image& image, const program::Program& program, r
 // The limits that compiled control flow has in common with operators on the host.
 runtime::Limits run_limits(const interp::Options& how);
 
-// Calls of generated and of library kernels.
-size_t count_kernels(const program::Program& program);
+// Calls of generated and of library kernels, in the functions of a program, too.
+size_t count_kernels(const program::Program& program, std::span<const program::Program> functions = {});
 
 }  // namespace selkie::driver

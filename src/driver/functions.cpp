@@ -82,26 +82,39 @@ void Functions::find(const ir::Module& from, const ir::Module& whole, const Prep
     if (whole.find_function(name) == nullptr ||
         std::ranges::find(functions_, name, &Function::name) != functions_.end())
       continue;
-    Function& function = functions_.emplace_back(Function{.name = name, .module = with_main(whole, name)});
-    function.checks = compiler::entry_checks(analysis::Rdp(*function.module));
-    prepare(*function.module);
+    Function function{.name = name, .module = with_main(whole, name)};
+    try {
+      function.checks = compiler::entry_checks(analysis::Rdp(*function.module));
+      prepare(*function.module);
+    } catch (const Error&) {
+      continue;  // it fails if it is called, and a run may never do that
+    }
     std::shared_ptr<ir::Module> module = function.module;
+    functions_.push_back(std::move(function));
     find(*module, whole, prepare);
   }
 }
 
+std::vector<std::string> Functions::names() const {
+  std::vector<std::string> out;
+  for (const Function& function : functions_) out.push_back(function.name);
+  return out;
+}
+
 // One that turns out to need the host may be called by others, which then do, too.
 void Functions::compile(const compiler::Options& options) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    compiler::Options own = options;
-    for (const Function& function : functions_) own.functions.push_back(function.name);
-    for (Function& function : functions_)
-      function.compiled =
-          compiler::compile(*function.module, analysis::Rdp(*function.module, own.functions), function.checks, own);
-    changed = std::erase_if(functions_, [](const Function& f) { return !f.compiled.host_nodes.empty(); }) > 0;
-    names_ = std::move(own.functions);
-  }
+  compiler::Options own = options;
+  auto needs_host = [&](Function& function) {
+    try {
+      analysis::Rdp rdp(*function.module, own.functions);
+      function.compiled = compiler::compile(*function.module, rdp, function.checks, own);
+    } catch (const Error&) {
+      return true;
+    }
+    return !function.compiled.host_nodes.empty();
+  };
+  do own.functions = names();
+  while (std::erase_if(functions_, needs_host) > 0);
 }
 
 void Functions::link_to(compiler::Compiled& compiled) {

@@ -14,13 +14,13 @@ namespace selkie::driver {
 
 // Compiles what a module calls and adds it: to `options` the names of functions that are programs, before the module
 // itself is compiled; to what that gave, their programs with constants and kernels. A function with operators that
-// have no kernels stays a host call as a whole. `prepare` runs the passes on a module.
+// have no kernels, or that cannot be completed, stays a host call as a whole. `prepare` runs the passes on a module.
 class Functions {
  public:
   using Prepare = std::function<void(ir::Module&)>;
   Functions(const ir::Module& module, const compiler::Options& options, const Prepare& prepare);
 
-  const std::vector<std::string>& names() const { return names_; }
+  std::vector<std::string> names() const;
   void link_to(compiler::Compiled& compiled);
 
  private:
@@ -35,7 +35,6 @@ class Functions {
   void compile(const compiler::Options& options);
 
   std::vector<Function> functions_;
-  std::vector<std::string> names_;
 };
 
 }  // namespace selkie::driver

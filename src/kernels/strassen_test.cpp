@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/processor.h"
 #include "kernels/test_support.h"
 #include "kernels/versions.h"
 
@@ -194,6 +195,8 @@ TEST(Strassen, IsChosenForLargeProductsOnly) {
   };
   EXPECT_TRUE(wins(1024, 768, 768));
   EXPECT_TRUE(wins(384, 768, 3072));
+  bool has_fast_products = kernels.lanes == 16 && wide_units() == WideUnits::zen5;
+  EXPECT_EQ(wins(128, 768, 3072), !has_fast_products);
   EXPECT_TRUE(wins(784, 256, 1024));
   EXPECT_FALSE(wins(16, 768, 768));
   EXPECT_FALSE(wins(3136, 64, 256));

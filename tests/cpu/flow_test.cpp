@@ -288,13 +288,27 @@ TEST(Flow, CallsReturnWhatTheirFunctionsDeclare) {
         "{{ %y = call(%n, %x) {{callee = @f}} %z = exp(%y) return %z }}",
         result);
     SCOPED_TRACE(text);
-    try {
-      runtime::Context context(build(text).executable);
-      EXPECT_NE(error_of(context, {Tensor::scalar_i64(1), f32({3}, {1, 2, 3})}), "no error");
-    } catch (const Error&) {
-      // Seen when it is compiled.
-    }
+    driver::Built built = build(text);
+    std::vector<HostValue> inputs{Tensor::scalar_i64(1), f32({3}, {1, 2, 3})};
+    runtime::Context context(built.executable);
+    EXPECT_EQ(built.executable->functions.size(), 1u);
+    EXPECT_NE(error_of(context, inputs), "no error");
   }
+}
+
+// One that cannot be completed refuses only runs that call it.
+TEST(Flow, FunctionsThatAlwaysFailMayBeLeftUncalled) {
+  std::string text =
+      "const @a: f32[2] = {1, 2} const @b: f32[3] = {1, 2, 3} func @f(%x: f32[N]) -> (f32[N]) { %c = add(@a, @b) %d = "
+      "concat(%c, %x) {axis = 0} %y = call(%d) {callee = @f} return %y } func @main(%c: bool[], %x: f32[N]) -> (y: ?) "
+      "{ %y = if(%c) then() { %r = "
+      "call(%x) {callee = @f} yield %r } else() { %e = exp(%x) yield %e } return %y }";
+  driver::Built built = build(text);
+  EXPECT_TRUE(built.executable->functions.empty());
+  Tensor x = f32({2}, {0.5, 1});
+  expect_as_reference(built, text, {Tensor::scalar_bool(false), x});
+  runtime::Context context(built.executable);
+  EXPECT_NE(error_of(context, {Tensor::scalar_bool(true), x}), "no error");
 }
 
 // A function with an operator that has no kernel runs on the host with all that it calls, and so do those that call it.
